@@ -1,0 +1,1 @@
+"""killick: RLHF from preferences to policy, with the anchor in view."""

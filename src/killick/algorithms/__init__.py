@@ -1,0 +1,1 @@
+"""Optimising against a proxy. Loops yield a record per iteration; the caller scores, logs, saves and stops."""

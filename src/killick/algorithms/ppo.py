@@ -1,0 +1,208 @@
+"""PPO with a leash: one loop for tables, small transformers and language models, at token or at sequence level.
+
+It knows no world and never sees gold: each step record carries the rollout, and the caller scores it.
+Source: Schulman et al. 2017, arXiv 1707.06347; the KL charge in the reward: Ziegler et al. 2019, arXiv 1909.08593;
+PPO-ptx: Ouyang et al. 2022, arXiv 2203.02155.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from killick.algorithms.collecting import collect, digest
+from killick.algorithms.leash import Leash
+from killick.algorithms.ppo_config import PPOConfig
+from killick.algorithms.ppo_targets import Targets, targets, units
+from killick.ops.kl import bound, count_bounded, k3
+from killick.ops.losses import clipped, likelihood, ppo_clip, value_loss
+from killick.ops.masked import masked_mean, masked_sum
+from killick.types import Demonstrations, NonFinite, Policy, PromptSource, Refusal, Reward, Step, Value
+
+
+class PPOState:
+    """Everything that changes while PPO runs: weights, optimiser, beta, generator, step.
+
+    Args:
+        policy: optimised in place.
+        reference: never moves, unless it is `policy` itself (a moving reference, on purpose).
+        value: a critic, or None for a baseline.
+        config: settings.
+        generator: every draw of the loop comes from it.
+        leash: beta, fixed or adaptive.
+
+    Raises:
+        Refusal: where a setting is out of range, or policy and reference share weights by accident (O-40).
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        reference: Policy,
+        value: Value | None,
+        config: PPOConfig,
+        generator: torch.Generator,
+        leash: Leash = Leash(),  # noqa: B008 - frozen
+    ):
+        config.validate()
+        leash.validate()
+        if config.missing_eos_penalty and policy.vocabulary.eos is None:
+            raise Refusal("A missing-EOS penalty needs a vocabulary with an end token; responses here never end early.")
+        shared = {p.data_ptr() for p in policy.parameters()} & {p.data_ptr() for p in reference.parameters()}
+        if shared and reference is not policy:
+            raise Refusal("Policy and reference share weights; copy the policy before freezing it as the reference.")
+        self.policy, self.reference, self.value = policy, reference, value
+        self.config, self.generator, self.leash = config, generator, leash
+        self.beta, self.step = leash.beta, 0
+        self.parameters = [*policy.parameters(), *(value.parameters() if value else ())]
+        self.optimiser = torch.optim.Adam(self.parameters, config.learning_rate, fused=True)
+        self.reference_digest = digest(reference.parameters())
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state as tensors and plain types; the reference is checked, not stored.
+
+        Raises:
+            RuntimeError: where the reference has moved.
+        """
+        if self.reference is not self.policy and digest(self.reference.parameters()) != self.reference_digest:
+            raise RuntimeError("The reference has moved since the run began; its KL means nothing.")
+        return {
+            "policy": self.policy.state_dict(),
+            "value": self.value.state_dict() if self.value else None,
+            "optimiser": self.optimiser.state_dict(),
+            "generator": self.generator.get_state(),
+            "beta": self.beta,
+            "step": self.step,
+            "reference_digest": self.reference_digest,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave; a missing piece is a KeyError (O-45)."""
+        if self.reference is not self.policy and state["reference_digest"] != self.reference_digest:
+            raise Refusal("This state was trained against another reference; start from the same reference.")
+        self.policy.load_state_dict(state["policy"])
+        if self.value:
+            self.value.load_state_dict(state["value"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.generator.set_state(state["generator"])
+        self.beta, self.step = state["beta"], state["step"]
+
+
+def ppo(
+    state: PPOState, reward: Reward, prompts: PromptSource, demonstrations: Demonstrations | None = None
+) -> Iterator[Step]:
+    """Run the remaining iterations, yielding each one's record; `state` then stands after its update.
+
+    Args:
+        state: moved in place.
+        reward: the proxy.
+        prompts: (count, generator) -> prompts, called anew each iteration.
+        demonstrations: (count, generator) -> rollout, for the ptx term.
+
+    Raises:
+        NonFinite: at the first score, log-prob or gradient that is no number.
+        Refusal: where a ptx term is asked for without demonstrations.
+    """
+    config = state.config
+    if config.ptx_coefficient and demonstrations is None:
+        raise Refusal("A ptx term needs demonstrations to learn from; none were given.")
+    while state.step < config.iterations:
+        asked = prompts(config.batch, state.generator)
+        found = collect(state.policy, state.reference, reward, asked, config.n, state.generator, state.step)
+        stats = update(state, targets(found, state.value, state.beta, config), demonstrations)
+        record = found.record(state.step, state.beta, stats)
+        state.beta = state.leash.adapt(state.beta, found.mean_kl)
+        state.step += 1
+        yield record
+
+
+def update(state: PPOState, batch: Targets, demonstrations: Demonstrations | None) -> dict[str, float]:
+    """All optimiser steps on one rollout; returns what they did, averaged over the minibatches that were read."""
+    config = state.config
+    planned, rows = config.epochs * config.minibatches, torch.arange(len(batch.rollout), device=batch.old.device)
+    seen: list[dict[str, Tensor]] = []
+    done = skipped = 0
+    for index in range(planned):
+        if config.minibatches > 1 and index % config.minibatches == 0:
+            rows = torch.randperm(len(rows), generator=state.generator, device=rows.device)
+            parts = rows.tensor_split(config.minibatches)
+        minibatch = batch if config.minibatches == 1 else batch[parts[index % config.minibatches]]
+        state.optimiser.zero_grad()
+        terms = backward(state, minibatch)
+        seen.append(terms)
+        if config.stop_kl is not None and terms["step_kl"] > config.stop_kl:
+            break
+        if config.ratio_limit is not None and terms["ratio"] > config.ratio_limit:
+            skipped += 1
+            continue
+        if config.ptx_coefficient and demonstrations is not None:
+            terms["ptx_loss"] = supervise(state, demonstrations)
+        terms["grad_norm"] = torch.nn.utils.clip_grad_norm_(state.parameters, config.max_grad_norm)
+        if not bool(torch.isfinite(terms["grad_norm"])):
+            norm = float(terms["grad_norm"])
+            raise NonFinite(f"The gradient norm is {norm} at step {state.step}, in optimiser step {index}.")
+        set_rate(state, index, planned)
+        state.optimiser.step()
+        done += 1
+    means = {name: float(torch.stack([t[name] for t in seen if name in t]).float().mean()) for name in seen[0]}
+    first = {"ratio_error": float(seen[0]["ratio_error"])}
+    return means | first | {"steps_planned": planned, "steps_done": done, "steps_skipped": skipped}
+
+
+def set_rate(state: PPOState, index: int, planned: int) -> None:
+    """Linear decay counts planned optimiser steps, so that an early stop or a resume does not shift it (O-38)."""
+    config = state.config
+    if config.decay:
+        share = 1 - (state.step * planned + index) / (config.iterations * planned)
+        for group in state.optimiser.param_groups:
+            group["lr"] = config.learning_rate * share
+
+
+def backward(state: PPOState, minibatch: Targets) -> dict[str, Tensor]:
+    """Add the gradients of one minibatch, piece by piece, and return its losses.
+
+    Sums are divided by the counts of the whole minibatch, so that the pieces do not change the objective (O-37).
+    """
+    mask, pieces = minibatch.rollout.mask, [minibatch]
+    tokens, counted = mask.sum().clamp(min=1), units(mask, state.config).sum().clamp(min=1)
+    if state.config.micro_batches > 1:
+        rows = torch.arange(len(mask), device=mask.device)
+        pieces = [minibatch[part] for part in rows.tensor_split(state.config.micro_batches) if len(part)]
+    found = [piece_terms(state, piece, tokens, counted) for piece in pieces]
+    total = {name: torch.stack([terms[name] for terms in found]).sum() for name in found[0]}
+    return total | {"ratio_error": torch.stack([terms["ratio_error"] for terms in found]).max()}
+
+
+def piece_terms(state: PPOState, piece: Targets, tokens: Tensor, counted: Tensor) -> dict[str, Tensor]:
+    """One forward and backward pass; each term is this piece's share of the minibatch mean."""
+    config, mask, unit = state.config, piece.rollout.mask, units(piece.rollout.mask, state.config)
+    log_ratio = state.policy.logprobs(piece.rollout)[0] - piece.old
+    if config.level == "sequence":
+        log_ratio = masked_sum(log_ratio, mask, 1)[:, None]
+    loss = masked_sum(ppo_clip(log_ratio, piece.advantages, config.clip_range), unit) / counted
+    terms = {"policy_loss": loss.detach()}
+    if state.value is not None and piece.values is not None and piece.returns is not None:
+        errors = value_loss(state.value(piece.rollout), piece.returns, piece.values, config.value_clip_range)
+        critic = masked_sum(errors, mask) / tokens
+        terms["value_loss"] = critic.detach()
+        loss = loss + config.value_coefficient * critic
+    loss.backward()
+    log_ratio = log_ratio.detach()
+    ratio = bound(log_ratio).exp()
+    outside = clipped(log_ratio, piece.advantages, config.clip_range)
+    return terms | {
+        "ratio": masked_sum(ratio, unit) / counted,
+        "ratio_error": torch.where(unit, (ratio - 1).abs(), 0.0).max(),
+        "step_kl": masked_sum(k3(torch.zeros_like(log_ratio), log_ratio), unit) / counted,
+        "clip_fraction": (outside & unit).sum() / counted,
+        "bounded": count_bounded(log_ratio, unit).float(),
+    }
+
+
+def supervise(state: PPOState, demonstrations: Demonstrations) -> Tensor:
+    """Add the gradient of the ptx term: coefficient times the mean negative log-likelihood of demonstrations (O-42)."""
+    rollout = demonstrations(state.config.ptx_batch, state.generator)
+    loss = masked_mean(likelihood(state.policy.logprobs(rollout)[0]), rollout.mask)
+    (state.config.ptx_coefficient * loss).backward()
+    return loss.detach()

@@ -1,0 +1,86 @@
+"""Settings of PPO, and what is refused among them."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from killick.types import Refusal
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """Settings of PPO. The leash (beta) is apart: it is what tells one arm of a study from another.
+
+    Args:
+        iterations: rollouts, each followed by an update.
+        batch: prompts per rollout.
+        n: responses per prompt.
+        epochs: passes over a rollout.
+        minibatches: optimiser steps per pass.
+        micro_batches: pieces of a minibatch whose gradients are added up, to save memory; the objective is the same.
+        learning_rate: Adam's, for policy and critic.
+        decay: lower the rate linearly to 0 over all planned optimiser steps.
+        clip_range: of the probability ratio.
+        level: one ratio per token, or one per sequence (the KL charge then joins the score).
+        baseline: what the score is compared with where there is no critic.
+        gamma, gae_lambda: discounts per token.
+        whiten: centre and scale the advantages of a rollout.
+        value_coefficient: weight of the critic's loss.
+        value_clip_range: in score units; None clips nothing.
+        max_grad_norm: over policy and critic together.
+        ptx_coefficient: weight of the supervised loss that is added to every optimiser step.
+        ptx_batch: demonstrations in each.
+        missing_eos_penalty: subtracted from the score of a response that did not end.
+        ratio_limit: a minibatch whose mean ratio exceeds this is skipped and counted.
+        stop_kl: nats per unit (token or sequence); a minibatch beyond it ends the iteration's update, before its step.
+    """
+
+    iterations: int = 120
+    batch: int = 64
+    n: int = 1
+    epochs: int = 4
+    minibatches: int = 1
+    micro_batches: int = 1
+    learning_rate: float = 1e-4
+    decay: bool = False
+    clip_range: float = 0.2
+    level: Literal["token", "sequence"] = "token"
+    baseline: Literal["batch-mean", "leave-one-out"] = "batch-mean"
+    gamma: float = 1.0
+    gae_lambda: float = 0.95
+    whiten: bool = True
+    value_coefficient: float = 0.5
+    value_clip_range: float | None = None
+    max_grad_norm: float = 1.0
+    ptx_coefficient: float = 0.0
+    ptx_batch: int = 64
+    missing_eos_penalty: float = 0.0
+    ratio_limit: float | None = None
+    stop_kl: float | None = None
+
+    def validate(self) -> None:
+        """Refuse settings that cannot train.
+
+        Raises:
+            Refusal: naming the field, its value and its range.
+        """
+        for name in ("iterations", "batch", "n", "epochs", "minibatches", "micro_batches", "ptx_batch"):
+            if getattr(self, name) < 1:
+                raise Refusal(f"PPO needs {name} of at least 1, not {getattr(self, name)}.")
+        for name in ("learning_rate", "clip_range", "max_grad_norm", "value_clip_range", "ratio_limit", "stop_kl"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < float("inf"):
+                raise Refusal(f"PPO needs a positive {name}, not {value:g}.")
+        for name in ("value_coefficient", "ptx_coefficient", "missing_eos_penalty"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise Refusal(f"PPO needs {name} of 0 or more, not {getattr(self, name):g}.")
+        for name in ("gamma", "gae_lambda"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise Refusal(f"PPO needs {name} between 0 and 1, not {getattr(self, name):g}.")
+        rows = self.batch * self.n
+        if self.minibatches * self.micro_batches > rows:
+            pieces = f"{self.minibatches} minibatches of {self.micro_batches} micro-batches"
+            raise Refusal(f"PPO cannot cut {rows} responses into {pieces}; raise batch or n.")
+        if rows == 1 and self.whiten and self.level == "sequence":
+            raise Refusal("One response per rollout has no spread to whiten; raise batch or n, or turn whiten off.")
+        if self.baseline == "leave-one-out" and self.n < 2:
+            raise Refusal(f"A leave-one-out baseline needs n of at least 2 responses per prompt, not {self.n}.")

@@ -1,0 +1,131 @@
+"""REINFORCE with a leash: the plain policy gradient that PPO refines, one update per rollout.
+
+Source: Williams 1992; the leash as in Ziegler et al. 2019, arXiv 1909.08593.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+
+from killick.algorithms.collecting import collect, digest
+from killick.algorithms.leash import Leash
+from killick.ops.advantages import group_mean, leave_one_out
+from killick.ops.masked import masked_sum
+from killick.types import NonFinite, Policy, PromptSource, Refusal, Reward, Step
+
+
+@dataclass(frozen=True)
+class ReinforceConfig:
+    """Settings of REINFORCE.
+
+    Args:
+        iterations: rollouts, each followed by one update.
+        batch: prompts per rollout.
+        n: responses per prompt.
+        learning_rate: of the optimiser.
+        optimiser: Adam, or plain gradient ascent.
+        baseline: the mean over the prompt's own responses, or over its other ones.
+    """
+
+    iterations: int = 301
+    batch: int = 4
+    n: int = 64
+    learning_rate: float = 0.05
+    optimiser: Literal["adam", "sgd"] = "adam"
+    baseline: Literal["group-mean", "leave-one-out"] = "group-mean"
+
+    def validate(self) -> None:
+        """Refuse settings that cannot train.
+
+        Raises:
+            Refusal: naming the field.
+        """
+        for name, least in (("iterations", 1), ("batch", 1), ("n", 2)):
+            if getattr(self, name) < least:
+                raise Refusal(f"REINFORCE needs {name} of at least {least}, not {getattr(self, name)}.")
+        if not 0 < self.learning_rate < float("inf"):
+            raise Refusal(f"REINFORCE needs a positive learning_rate, not {self.learning_rate:g}.")
+
+
+class ReinforceState:
+    """Everything that changes while REINFORCE runs.
+
+    Args:
+        policy: optimised in place.
+        reference: never moves, unless it is `policy` itself.
+        config: settings.
+        generator: every draw of the loop comes from it.
+        leash: beta, fixed or adaptive.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        reference: Policy,
+        config: ReinforceConfig,
+        generator: torch.Generator,
+        leash: Leash = Leash(),  # noqa: B008 - frozen
+    ):
+        config.validate()
+        leash.validate()
+        self.policy, self.reference, self.config = policy, reference, config
+        self.generator, self.leash = generator, leash
+        self.beta, self.step = leash.beta, 0
+        kind = torch.optim.Adam if config.optimiser == "adam" else torch.optim.SGD
+        self.optimiser = kind([*policy.parameters()], config.learning_rate)
+        self.reference_digest = digest(reference.parameters())
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state as tensors and plain types; the reference is checked, not stored."""
+        if self.reference is not self.policy and digest(self.reference.parameters()) != self.reference_digest:
+            raise RuntimeError("The reference has moved since the run began; its KL means nothing.")
+        return {
+            "policy": self.policy.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "generator": self.generator.get_state(),
+            "beta": self.beta,
+            "step": self.step,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave; a missing piece is a KeyError."""
+        self.policy.load_state_dict(state["policy"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.generator.set_state(state["generator"])
+        self.beta, self.step = state["beta"], state["step"]
+
+
+def reinforce(state: ReinforceState, reward: Reward, prompts: PromptSource) -> Iterator[Step]:
+    """Run the remaining iterations, yielding each one's record; `state` then stands after its update.
+
+    The score function is multiplied by (score - beta log-ratio - baseline), a mean over all responses.
+
+    Args:
+        state: moved in place.
+        reward: the proxy.
+        prompts: (count, generator) -> prompts, called anew each iteration.
+
+    Raises:
+        NonFinite: at the first score, log-prob or gradient that is no number.
+    """
+    config = state.config
+    while state.step < config.iterations:
+        asked = prompts(config.batch, state.generator)
+        found = collect(state.policy, state.reference, reward, asked, config.n, state.generator, state.step)
+        total = found.scores - state.beta * found.log_ratio.sum(1)
+        compare = group_mean if config.baseline == "group-mean" else leave_one_out
+        advantages = total - compare(total, config.n)
+        logprobs, _ = state.policy.logprobs(found.rollout)
+        loss = -(advantages * masked_sum(logprobs, found.rollout.mask, 1)).mean()
+        state.optimiser.zero_grad()
+        loss.backward()
+        norm = torch.nn.utils.get_total_norm([p.grad for p in state.policy.parameters() if p.grad is not None])
+        if not bool(torch.isfinite(norm)):
+            raise NonFinite(f"The gradient norm is {float(norm)} at step {state.step}.")
+        state.optimiser.step()
+        record = found.record(state.step, state.beta, {"policy_loss": float(loss), "grad_norm": float(norm)})
+        state.beta = state.leash.adapt(state.beta, found.mean_kl)
+        state.step += 1
+        yield record

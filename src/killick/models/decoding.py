@@ -1,0 +1,83 @@
+"""From logits to a rollout, and from a rollout to the sequence that is scored: once, for every model that speaks."""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from killick.ops.logprobs import draw, log_distribution, pick
+from killick.types import Prompts, Refusal, Rollout, Vocabulary, check_finite
+
+
+def check_temperature(temperature: float) -> None:
+    """Refuse what has no log-probs to train on (O-29).
+
+    Raises:
+        Refusal: unless the temperature is positive and finite.
+    """
+    if not 0 < temperature < float("inf"):
+        raise Refusal(f"A policy's temperature must be a positive number, not {temperature}.")
+
+
+@torch.no_grad()
+def decode(
+    step: Callable[[Int[Tensor, "batch new"]], Float[Tensor, "batch vocab"]],
+    prompts: Prompts,
+    n: int,
+    vocabulary: Vocabulary,
+    temperature: float,
+    generator: torch.Generator,
+) -> Rollout:
+    """Draw `n` responses to each prompt, token by token, until all have ended or the budget is spent.
+
+    Args:
+        step: takes the tokens that are new since its last call, gives the logits of the next one.
+        prompts: ids and mask, padded on the left.
+        n: responses per prompt; the rows of one prompt stand together.
+        vocabulary, temperature: the distribution.
+        generator: drawn from once a token, for every row, so that an ended row does not shift its neighbours.
+
+    Raises:
+        NonFinite: where a sampled log-prob is NaN or infinite (O-44).
+    """
+    ids, prompt_mask = (x.repeat_interleave(n, 0) for x in prompts)
+    alive = torch.ones(len(ids), dtype=torch.bool, device=ids.device)
+    tokens, logprobs, masks, new = [], [], [], ids
+    for _ in range(vocabulary.time):
+        distribution = log_distribution(step(new), temperature, vocabulary.forbidden)
+        token = draw(distribution, generator)
+        tokens.append(token.where(alive, vocabulary.pad))
+        logprobs.append(pick(distribution, token).where(alive, 0.0))
+        masks.append(alive)
+        if vocabulary.eos is not None:
+            alive = alive & (token != vocabulary.eos)
+            if not bool(alive.any()):
+                break
+        new = token[:, None]
+    drawn = torch.stack(logprobs, 1)
+    check_finite("log-probs of the sampled tokens are", drawn)
+    finished = ~alive if vocabulary.eos is not None else torch.zeros_like(alive)
+    return Rollout(ids, prompt_mask, torch.stack(tokens, 1), torch.stack(masks, 1), drawn, finished)
+
+
+def sequence(rollout: Rollout) -> tuple[Int[Tensor, "batch length"], Bool[Tensor, "batch length"] | None, int]:
+    """What a network reads to score every response token.
+
+    Returns:
+        Prompt and response ids without the last one (nothing follows it); their mask, or None where no prompt is
+        padded; and the first column whose state predicts a response token.
+    """
+    ids = torch.cat((rollout.prompts, rollout.responses), 1)[:, :-1]
+    first = rollout.prompts.shape[1] - 1
+    if bool(rollout.prompt_mask.all()):
+        return ids, None, first
+    return ids, torch.cat((rollout.prompt_mask, rollout.mask), 1)[:, :-1], first
+
+
+def score(
+    logits: Float[Tensor, "rows vocab"], rollout: Rollout, vocabulary: Vocabulary, temperature: float
+) -> tuple[Float[Tensor, "batch time"], Float[Tensor, "batch time vocab"]]:
+    """Log-probs of the response tokens (0 on padding) and the full log-softmax, from logits in reading order."""
+    full = log_distribution(logits, temperature, vocabulary.forbidden).view(*rollout.responses.shape, -1)
+    return pick(full, rollout.responses.clamp(max=full.shape[-1] - 1)).where(rollout.mask, 0.0), full

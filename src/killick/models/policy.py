@@ -1,0 +1,80 @@
+"""A transformer that speaks: samples with a key-value cache, scores by one full pass, saves as safetensors."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import cast
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from killick.models.decoding import check_temperature, decode, score, sequence
+from killick.models.transformer import Cache, Transformer, TransformerConfig
+from killick.models.weights import read, write
+from killick.types import Prompts, Refusal, Rollout, Vocabulary
+
+
+class TransformerPolicy(nn.Module):
+    """A `Policy` over our own transformer.
+
+    Args:
+        network: gives states and logits; its outputs are the vocabulary.
+        vocabulary: what may be sampled.
+        temperature: one for sampling, scoring, entropy and KL.
+    """
+
+    def __init__(self, network: Transformer, vocabulary: Vocabulary, temperature: float = 1.0):
+        super().__init__()
+        check_temperature(temperature)
+        if network.config.outputs != vocabulary.size:
+            outputs = network.config.outputs
+            raise Refusal(f"The network has {outputs} outputs, the vocabulary {vocabulary.size} tokens; make them equal.")
+        self.network, self.vocabulary, self.temperature = network, vocabulary, temperature
+
+    def sample(self, prompts: Prompts, n: int, generator: torch.Generator) -> Rollout:
+        """Draw `n` responses to each prompt; the rows of one prompt stand together."""
+        ids, prompt_mask = prompts
+        batch, length = len(ids) * n, ids.shape[1] + self.vocabulary.time
+        like = self.network.head.weight
+        caches = [Cache(batch, self.network.config, length, like) for _ in self.network.blocks]
+        mask = None
+        if not bool(prompt_mask.all()):
+            mask = torch.nn.functional.pad(prompt_mask.repeat_interleave(n, 0), (0, self.vocabulary.time), value=True)
+
+        def step(new: Tensor) -> Tensor:
+            seen = None if mask is None else mask[:, : caches[0].used + new.shape[1]]
+            return cast(Tensor, self.network.head(self.network(new, seen, new.shape[1] - 1, caches)))
+
+        return decode(step, prompts, n, self.vocabulary, self.temperature, generator)
+
+    def logprobs(self, rollout: Rollout) -> tuple[Float[Tensor, "batch time"], Float[Tensor, "batch time vocab"]]:
+        """Log-probs of the response (0 on padding) and the full log-softmax, nats, with gradient."""
+        logits = self.network.head(self.network(*sequence(rollout)))
+        return score(logits, rollout, self.vocabulary, self.temperature)
+
+    def save(self, path: Path) -> None:
+        """Write weights and settings as one safetensors file."""
+        settings = {
+            "network": asdict(self.network.config),
+            "vocabulary": asdict(self.vocabulary),
+            "temperature": self.temperature,
+        }
+        write(self, path, settings)
+
+    @classmethod
+    def load(cls, path: Path) -> "TransformerPolicy":
+        """The policy that `save` wrote.
+
+        Raises:
+            Refusal: where the file is no such file, or a tensor is missing or of another shape.
+        """
+        settings, tensors = read(path)
+        try:
+            config = TransformerConfig(**settings["network"])
+            words = settings["vocabulary"] | {"forbidden": tuple(settings["vocabulary"]["forbidden"])}
+            policy = cls(Transformer(config, torch.Generator()), Vocabulary(**words), settings["temperature"])
+            policy.load_state_dict(tensors)
+        except (KeyError, TypeError, RuntimeError) as error:
+            reason = " ".join(str(error).split())
+            raise Refusal(f"{path} does not hold a whole transformer policy: {reason}.") from error
+        return policy

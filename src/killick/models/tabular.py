@@ -1,0 +1,65 @@
+"""A table of logits that speaks: no network, so optima and gradients are exact."""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from killick.models.decoding import check_temperature
+from killick.ops.logprobs import draw, log_distribution, pick
+from killick.types import Prompts, Refusal, Rollout, Vocabulary, check_finite
+
+
+class TabularPolicy(nn.Module):
+    """A `Policy` of fixed response length: one row of logits for each prompt and place, blind to the tokens before.
+
+    The last prompt token is the row of the table.
+
+    Args:
+        logits: [prompt, time, vocab]; copied.
+        vocabulary: without an end token.
+        temperature: one for sampling and scoring.
+        sampler: draws one token from each row of log-probs; a recipe that repeats a source's random stream gives its own.
+    """
+
+    def __init__(
+        self,
+        logits: Float[Tensor, "prompt time vocab"],
+        vocabulary: Vocabulary,
+        temperature: float = 1.0,
+        sampler: Callable[[Tensor, torch.Generator], Tensor] = draw,
+    ):
+        super().__init__()
+        check_temperature(temperature)
+        if logits.shape[1:] != (vocabulary.time, vocabulary.size) or vocabulary.eos is not None:
+            raise Refusal(
+                f"A table of {tuple(logits.shape)} logits needs a vocabulary of size {logits.shape[2]}, time "
+                f"{logits.shape[1]} and no end token, not size {vocabulary.size}, time {vocabulary.time} and end "
+                f"token {vocabulary.eos}."
+            )
+        self.logits = nn.Parameter(logits.detach().clone())
+        self.vocabulary, self.temperature, self.sampler = vocabulary, temperature, sampler
+
+    def table(self) -> Float[Tensor, "prompt time vocab"]:
+        """All log-probs, nats."""
+        return log_distribution(self.logits, self.temperature, self.vocabulary.forbidden)
+
+    @torch.no_grad()
+    def sample(self, prompts: Prompts, n: int, generator: torch.Generator) -> Rollout:
+        """Draw `n` responses to each prompt; the rows of one prompt stand together."""
+        ids, prompt_mask = (x.repeat_interleave(n, 0) for x in prompts)
+        rows = self.table()[ids[:, -1]]
+        tokens = torch.stack([self.sampler(rows[:, t], generator) for t in range(self.vocabulary.time)], 1)
+        drawn = pick(rows, tokens)
+        check_finite("log-probs of the sampled tokens are", drawn)
+        mask = torch.ones_like(tokens, dtype=torch.bool)
+        return Rollout(ids, prompt_mask, tokens, mask, drawn, torch.zeros_like(mask[:, 0]))
+
+    def logprobs(
+        self, rollout: Rollout
+    ) -> tuple[Float[Tensor, "batch time"], Float[Tensor, "batch time vocab"]]:
+        """Log-probs of the response and the full log-softmax, nats, with gradient."""
+        tokens: Int[Tensor, "batch time"] = rollout.responses
+        full = self.table()[rollout.prompts[:, -1]]
+        return pick(full, tokens).where(rollout.mask, 0.0), full
