@@ -120,13 +120,20 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Responses to one prompt sorted by a labeler: `order[i]` are row numbers into `rollout`, best first."""
+    """Responses to one prompt sorted by a labeler, best first.
+
+    Args:
+        rollout: the responses.
+        rows: row numbers into `rollout`.
+        place: 0 for the best; responses that tie share a place.
+    """
 
     rollout: Rollout
-    order: Int[Tensor, "ranking k"]
+    rows: Int[Tensor, "ranking k"]
+    place: Int[Tensor, "ranking k"]
 
     def __len__(self) -> int:
-        return len(self.order)
+        return len(self.rows)
 
 
 @dataclass(frozen=True)

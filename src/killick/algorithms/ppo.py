@@ -18,6 +18,7 @@ from killick.algorithms.ppo_targets import Targets, targets, units
 from killick.ops.kl import bound, count_bounded, k3
 from killick.ops.losses import clipped, likelihood, ppo_clip, value_loss
 from killick.ops.masked import masked_mean, masked_sum
+from killick.optimiser import Adam
 from killick.types import Demonstrations, NonFinite, Policy, PromptSource, Refusal, Reward, Step, Value
 
 
@@ -56,7 +57,7 @@ class PPOState:
         self.config, self.generator, self.leash = config, generator, leash
         self.beta, self.step = leash.beta, 0
         self.parameters = [*policy.parameters(), *(value.parameters() if value else ())]
-        self.optimiser = torch.optim.Adam(self.parameters, config.learning_rate, fused=True)
+        self.optimiser = Adam(self.parameters, config.learning_rate)
         self.reference_digest = digest(reference.parameters())
 
     def state_dict(self) -> dict[str, Any]:
@@ -155,8 +156,7 @@ def set_rate(state: PPOState, index: int, planned: int) -> None:
     config = state.config
     if config.decay:
         share = 1 - (state.step * planned + index) / (config.iterations * planned)
-        for group in state.optimiser.param_groups:
-            group["lr"] = config.learning_rate * share
+        state.optimiser.learning_rate = config.learning_rate * share
 
 
 def backward(state: PPOState, minibatch: Targets) -> dict[str, Tensor]:

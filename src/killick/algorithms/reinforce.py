@@ -13,6 +13,7 @@ from killick.algorithms.collecting import collect, digest
 from killick.algorithms.leash import Leash
 from killick.ops.advantages import group_mean, leave_one_out
 from killick.ops.masked import masked_sum
+from killick.optimiser import Adam
 from killick.types import NonFinite, Policy, PromptSource, Refusal, Reward, Step
 
 
@@ -24,8 +25,7 @@ class ReinforceConfig:
         iterations: rollouts, each followed by one update.
         batch: prompts per rollout.
         n: responses per prompt.
-        learning_rate: of the optimiser.
-        optimiser: Adam, or plain gradient ascent.
+        learning_rate: Adam's.
         baseline: the mean over the prompt's own responses, or over its other ones.
     """
 
@@ -33,7 +33,6 @@ class ReinforceConfig:
     batch: int = 4
     n: int = 64
     learning_rate: float = 0.05
-    optimiser: Literal["adam", "sgd"] = "adam"
     baseline: Literal["group-mean", "leave-one-out"] = "group-mean"
 
     def validate(self) -> None:
@@ -73,8 +72,7 @@ class ReinforceState:
         self.policy, self.reference, self.config = policy, reference, config
         self.generator, self.leash = generator, leash
         self.beta, self.step = leash.beta, 0
-        kind = torch.optim.Adam if config.optimiser == "adam" else torch.optim.SGD
-        self.optimiser = kind([*policy.parameters()], config.learning_rate)
+        self.optimiser = Adam(policy.parameters(), config.learning_rate)
         self.reference_digest = digest(reference.parameters())
 
     def state_dict(self) -> dict[str, Any]:
@@ -125,7 +123,7 @@ def reinforce(state: ReinforceState, reward: Reward, prompts: PromptSource) -> I
         if not bool(torch.isfinite(norm)):
             raise NonFinite(f"The gradient norm is {float(norm)} at step {state.step}.")
         state.optimiser.step()
-        record = found.record(state.step, state.beta, {"policy_loss": float(loss), "grad_norm": float(norm)})
+        record = found.record(state.step, state.beta, {"policy_loss": float(loss.detach()), "grad_norm": float(norm)})
         state.beta = state.leash.adapt(state.beta, found.mean_kl)
         state.step += 1
         yield record

@@ -8,6 +8,7 @@ import torch
 
 from killick.ops.losses import likelihood
 from killick.ops.masked import masked_mean
+from killick.optimiser import Adam
 from killick.types import Demonstrations, Policy, Refusal, check_finite
 
 
@@ -52,7 +53,7 @@ class SFTState:
     def __init__(self, policy: Policy, config: SFTConfig, generator: torch.Generator):
         config.validate()
         self.policy, self.config, self.generator, self.step = policy, config, generator, 0
-        self.optimiser = torch.optim.Adam([*policy.parameters()], config.learning_rate, fused=True)
+        self.optimiser = Adam(policy.parameters(), config.learning_rate)
 
     def state_dict(self) -> dict[str, Any]:
         """The state as tensors and plain types."""
@@ -97,8 +98,7 @@ def sft(state: SFTState, demonstrations: Demonstrations) -> Iterator[SFTStep]:
         state.optimiser.zero_grad()
         loss.backward()
         rate = min(1.0, (state.step + 1) / config.warmup) if config.warmup else 1.0
-        for group in state.optimiser.param_groups:
-            group["lr"] = config.learning_rate * rate
+        state.optimiser.learning_rate = config.learning_rate * rate
         state.optimiser.step()
         state.step += 1
-        yield SFTStep(state.step - 1, float(loss))
+        yield SFTStep(state.step - 1, float(loss.detach()))

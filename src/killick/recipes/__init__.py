@@ -1,1 +1,16 @@
-""""""
+"""COMPOSE: one file = one question. A recipe has a frozen `Config` and `run(config)`, which yields notes and ledger rows."""
+
+from importlib import import_module
+from types import ModuleType
+
+RECIPES = {
+    "answers": "4 prompts x 8 answers: how close do REINFORCE and PPO come to the exact optimum?",
+    "arithmetic": "the InstructGPT recipe in miniature: what does PPO do to a reward that counts digits?",
+    "emphasis": "a proxy that extrapolates: what happens past the edge of the preference data?",
+}
+"""Name -> the question, readable without importing anything heavy."""
+
+
+def load(name: str) -> ModuleType:
+    """Import a recipe by name."""
+    return import_module(f"killick.recipes.{name}")

@@ -1,0 +1,125 @@
+"""Emphasis: a proxy that extrapolates. What happens past the edge of the preference data?
+
+SFT on a corpus, 4,000 noisy pairs of its samples, a bag-of-tokens reward model, then PPO at sequence level.
+"""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+
+from killick.algorithms.leash import Leash
+from killick.algorithms.ppo import PPOState, ppo
+from killick.algorithms.ppo_config import PPOConfig
+from killick.algorithms.sft import SFTConfig, SFTState, sft
+from killick.models.policy import TransformerPolicy
+from killick.models.transformer import Transformer, TransformerConfig
+from killick.preferences.labelers import BradleyTerry, ceiling
+from killick.preferences.pairing import neighbours
+from killick.recipes.ledger import Note, Row, arm_name, check_betas, check_seed, ledger_row
+from killick.rewards.fit import FitConfig, FitState, accuracy, fit, standardise
+from killick.rewards.pooled import Pooled
+from killick.rundir import stage_generator
+from killick.types import Refusal
+from killick.worlds.emphasis import Emphasis
+
+
+@dataclass(frozen=True)
+class Config:
+    """Settings of the emphasis recipe.
+
+    Args:
+        betas: one arm each, reward deviations per nat.
+        seed: of every stage.
+        pairs, validation: labelled pairs to learn from, and to judge by.
+        noise: gold units by which a labeler errs; P(a wins) = sigma((gold a - gold b) / noise).
+        hidden: width of the reward model.
+        device: auto takes a GPU where there is one.
+        network: the policy's shape.
+        sft, fit, ppo: settings of the stages.
+    """
+
+    betas: tuple[float, ...] = (0.0,)
+    seed: int = 42
+    pairs: int = 4000
+    validation: int = 2000
+    noise: float = 0.1
+    hidden: int = 64
+    device: str = "auto"
+    network: TransformerConfig = field(
+        default_factory=lambda: TransformerConfig(25, 24, context=13, feed_forward=128, final_norm=False)
+    )
+    sft: SFTConfig = SFTConfig(steps=800, batch=256, learning_rate=3e-3)
+    fit: FitConfig = FitConfig(steps=600, batch=128, learning_rate=1e-3)
+    ppo: PPOConfig = PPOConfig(
+        iterations=150, batch=256, epochs=4, minibatches=4, learning_rate=3e-5, level="sequence"
+    )
+
+    def quick(self) -> "Config":
+        """The same path, smaller, in well under a minute."""
+        return replace(self, sft=replace(self.sft, steps=100), pairs=1000, ppo=replace(self.ppo, iterations=10))
+
+    def validate(self) -> None:
+        """Refuse settings that cannot run.
+
+        Raises:
+            Refusal: naming the field.
+        """
+        check_betas(self.betas)
+        check_seed(self.seed)
+        if min(self.pairs, self.validation, self.hidden) < 1:
+            asked = f"{self.pairs}, {self.validation} and {self.hidden}"
+            raise Refusal(f"--pairs, --validation and --hidden must be at least 1, not {asked}.")
+        if not 0 < self.noise < float("inf"):
+            raise Refusal(f"--noise must be a positive number, not {self.noise:g}.")
+        self.network.validate()
+        self.sft.validate()
+        self.fit.validate()
+        self.ppo.validate()
+
+
+def run(config: Config) -> Iterator[Note | Row]:
+    """SFT, pairs, reward model, then one PPO run for each beta."""
+    world = Emphasis()
+    policy = yield from supervised(config, world)
+    reward = yield from reward_model(config, world, policy)
+    for beta in config.betas:
+        arm = arm_name(beta)
+        learner, reference = deepcopy(policy), deepcopy(policy).requires_grad_(False)
+        generator = stage_generator(config.seed, f"ppo {arm}", config.device)
+        state = PPOState(learner, reference, None, config.ppo, generator, Leash(beta))
+        for step in ppo(state, reward, world.prompts):
+            count = float(world.count(step.rollout).float().mean())
+            yield ledger_row(arm, config.seed, step, world.gold(step.rollout), world.vocabulary, emphasis=count)
+
+
+def supervised(config: Config, world: Emphasis) -> Iterator[Note | Row]:
+    """Imitate the corpus; returns the policy."""
+    generator = stage_generator(config.seed, "sft", config.device)
+    policy = TransformerPolicy(Transformer(config.network, generator), world.vocabulary)
+    for step in sft(SFTState(policy, config.sft, generator), world.demonstrations):
+        if (step.step + 1) % 100 == 0:
+            yield Note(f"SFT step {step.step + 1}: loss {step.loss:.3f} nats per token")
+    rollout = policy.sample(world.prompts(8000, generator), 1, generator)
+    gold, many = float(world.gold(rollout).mean()), float((world.count(rollout) > 3).float().mean())
+    yield Note(f"SFT policy: gold {gold:.3f}, more than three emphasis tokens in {many:.2%} of its samples")
+    return policy
+
+
+def reward_model(config: Config, world: Emphasis, policy: TransformerPolicy) -> Iterator[Note | Row]:
+    """Label pairs of samples, fit a bag of tokens, scale it on the SFT policy; returns the reward."""
+    generator = stage_generator(config.seed, "labels", config.device)
+    labeler = BradleyTerry(1 / config.noise)
+    learned, held = (
+        labeler.label(neighbours(rollout), world.gold(rollout), generator)
+        for rollout in (policy.sample(world.prompts(n, generator), 2, generator) for n in (config.pairs, config.validation))
+    )
+    generator = stage_generator(config.seed, "reward model", config.device)
+    model = Pooled(world.vocabulary.size, config.hidden, generator)
+    for _ in fit(FitState(model, config.fit, generator), learned):
+        pass
+    best = ceiling(labeler, held, world.gold(held.rollout))
+    yield Note(
+        f"Reward model on {len(learned)} pairs: accuracy {accuracy(model, held, tie_credit=0):.3f} on {len(held)} "
+        f"others, at a ceiling of {best:.3f}"
+    )
+    return standardise(model, policy.sample(world.prompts(2000, generator), 1, generator))

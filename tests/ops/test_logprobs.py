@@ -1,0 +1,255 @@
+"""Log-probs, entropy and draws: one distribution for sampling and for scoring."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.distributions import Categorical
+from torch.testing import assert_close
+
+from killick.ops.logprobs import draw, entropy, log_distribution, pick
+
+modest = settings(max_examples=30, deadline=None, derandomize=True)
+rows_of_logits = st.integers(2, 6).flatmap(
+    lambda vocab: st.lists(st.lists(st.floats(-30, 30), min_size=vocab, max_size=vocab), min_size=1, max_size=4)
+)
+temperatures = st.floats(0.1, 5.0)
+
+
+def double(numbers) -> torch.Tensor:
+    """A float64 tensor."""
+    return torch.tensor(numbers, dtype=torch.float64)
+
+
+# Closed forms
+
+
+def test_equal_logits_give_minus_log_vocab_each() -> None:
+    """Uniform over 5 tokens: log-prob -log 5 and entropy log 5, at any temperature."""
+    for temperature in (0.3, 1.0, 4.0):
+        log_probs = log_distribution(torch.full((2, 5), 7.0, dtype=torch.float64), temperature)
+        assert_close(log_probs, torch.full((2, 5), -math.log(5), dtype=torch.float64))
+        assert_close(entropy(log_probs), double([math.log(5)] * 2))
+
+
+def test_two_tokens_have_the_log_sigmoid_of_their_difference() -> None:
+    """log p(0) = -log(1 + exp(-(a - b) / T)) for logits (a, b)."""
+    for difference, temperature in [(1.0, 1.0), (-3.0, 2.0), (5.0, 0.5)]:
+        log_probs = log_distribution(double([difference, 0.0]), temperature)
+        assert log_probs[0].item() == pytest.approx(-math.log1p(math.exp(-difference / temperature)), abs=1e-12)
+
+
+def test_a_forbidden_token_leaves_its_share_to_the_others() -> None:
+    """Probabilities (.5, .3, .2) without the first are (0, .6, .4); without first and last (0, 1, 0)."""
+    logits = double([0.5, 0.3, 0.2]).log()
+    assert_close(log_distribution(logits, forbidden=(0,)).exp(), double([0.0, 0.6, 0.4]))
+    assert_close(log_distribution(logits, forbidden=(0, 2)).exp(), double([0.0, 1.0, 0.0]))
+    assert log_distribution(logits, forbidden=(0,))[0].item() == -math.inf
+
+
+def test_the_entropy_of_a_coin_is_its_binary_entropy() -> None:
+    """-(p log p + (1 - p) log(1 - p)) at p = .5, .25, .001, and 0 for a sure coin."""
+    for p in (0.5, 0.25, 0.001):
+        expected = -(p * math.log(p) + (1 - p) * math.log(1 - p))
+        assert entropy(double([p, 1 - p]).log()).item() == pytest.approx(expected, abs=1e-12)
+    assert entropy(torch.tensor([0.0, -math.inf])).item() == 0.0
+
+
+# Invariants
+
+
+@modest
+@given(rows_of_logits, temperatures)
+def test_probabilities_sum_to_1_and_equal_the_plain_ratio_of_exponentials(
+    rows: list[list[float]], temperature: float
+) -> None:
+    """Plain Python with the largest logit taken off is the oracle."""
+    log_probs = log_distribution(double(rows), temperature)
+    for got, row in zip(log_probs, rows, strict=True):
+        top = max(row)
+        total = math.fsum(math.exp((logit - top) / temperature) for logit in row)
+        expected = [(logit - top) / temperature - math.log(total) for logit in row]
+        assert got.tolist() == pytest.approx(expected, abs=1e-9)
+    assert_close(log_probs.exp().sum(-1), torch.ones(len(rows), dtype=torch.float64))
+
+
+@modest
+@given(rows_of_logits, st.floats(-100, 100), temperatures)
+def test_a_constant_added_to_all_logits_changes_nothing(rows: list[list[float]], shift: float, t: float) -> None:
+    """Softmax is shift invariant."""
+    assert_close(log_distribution(double(rows) + shift, t), log_distribution(double(rows), t), rtol=1e-9, atol=1e-9)
+
+
+@modest
+@given(rows_of_logits, st.data())
+def test_a_forbidden_logit_is_never_read(rows: list[list[float]], data: st.DataObject) -> None:
+    """Whatever a forbidden token's logit is, the others keep their log-probs."""
+    token = data.draw(st.integers(0, len(rows[0]) - 1))
+    other = double(rows)
+    other[:, token] = data.draw(st.sampled_from([-1e4, 0.0, 1e4, math.inf, math.nan]))
+    assert torch.equal(log_distribution(other, forbidden=(token,)), log_distribution(double(rows), forbidden=(token,)))
+
+
+@modest
+@given(rows_of_logits)
+def test_entropy_agrees_with_torch_distributions_and_lies_between_0_and_log_vocab(rows: list[list[float]]) -> None:
+    """Categorical.entropy is the oracle."""
+    logits = double(rows)
+    got = entropy(log_distribution(logits))
+    assert_close(got, Categorical(logits=logits).entropy(), rtol=1e-9, atol=1e-9)
+    assert (got >= 0).all()
+    assert (got <= math.log(len(rows[0])) + 1e-12).all()
+
+
+@modest
+@given(rows_of_logits, st.randoms(use_true_random=False))
+def test_rows_do_not_see_each_other(rows: list[list[float]], random) -> None:
+    """Rows in another order give the same log-probs and entropies in that order."""
+    order = list(range(len(rows)))
+    random.shuffle(order)
+    whole = log_distribution(double(rows))
+    assert torch.equal(log_distribution(double(rows)[order]), whole[order])
+    assert torch.equal(entropy(whole[order]), entropy(whole)[order])
+
+
+@modest
+@given(st.integers(0, 2**31), st.integers(1, 6), st.integers(1, 8))
+def test_a_draw_never_has_probability_0(seed: int, zeros: int, batch: int) -> None:
+    """Zero-probability tokens may lead, trail or stand between; whatever is drawn has a finite log-prob."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = 3 * torch.randn(batch, 7, generator=generator)
+    for row in logits:
+        row[torch.randperm(7, generator=generator)[:zeros]] = -math.inf
+    log_probs = log_distribution(logits)
+    for _ in range(20):
+        tokens = draw(log_probs, generator)
+        assert pick(log_probs, tokens).isfinite().all()
+
+
+# Numbers by hand
+
+
+def test_the_temperature_is_in_the_log_probs() -> None:
+    """O-29: logits (1, 0): -log(1 + e^-2) = -.126928 at T = .5, -log(1 + e^-1) = -.313262 at T = 1."""
+    logits = torch.tensor([1.0, 0.0])
+    cold, warm = log_distribution(logits, 0.5)[0].item(), log_distribution(logits)[0].item()
+    assert cold == pytest.approx(-0.126928, abs=1e-5)
+    assert warm == pytest.approx(-0.313262, abs=1e-5)
+    assert math.exp(warm - cold) == pytest.approx(0.829997, abs=1e-5)
+
+
+def test_one_allowed_token_is_certain_and_no_0_times_infinity_arises() -> None:
+    """O-29: the top-1 filter as forbidden tokens: log-prob 0, entropy 0, draws of it only."""
+    log_probs = log_distribution(torch.tensor([[3.0, 2.0, -1.0]]), 0.7, forbidden=(1, 2))
+    assert log_probs.tolist() == [[0.0, -math.inf, -math.inf]]
+    assert entropy(log_probs).tolist() == [0.0]
+    assert draw(log_probs.expand(100, 3), torch.Generator().manual_seed(0)).tolist() == [0] * 100
+
+
+def test_half_precision_is_raised_before_the_division() -> None:
+    """(60000, -60000) / 0.5 overflows float16; in float32 it is a certain first token at distance 240,000."""
+    log_probs = log_distribution(torch.tensor([60000.0, -60000.0], dtype=torch.float16), 0.5)
+    assert log_probs.dtype == torch.float32
+    # float16 holds 60000 exactly (a multiple of 32).
+    assert log_probs.tolist() == [0.0, -240000.0]
+    assert log_distribution(torch.zeros(3, dtype=torch.bfloat16)).dtype == torch.float32
+    assert log_distribution(torch.zeros(3, dtype=torch.float64)).dtype == torch.float64
+
+
+def test_pick_takes_the_entry_of_each_token() -> None:
+    """Entry [row, time, token] of 0..11 laid out as 2 x 2 x 3 is 6 row + 3 time + token."""
+    table = torch.arange(12.0).view(2, 2, 3)
+    assert pick(table, torch.tensor([[2, 0], [1, 1]])).tolist() == [[2.0, 3.0], [7.0, 10.0]]
+
+
+def test_an_impossible_row_is_not_made_up() -> None:
+    """O-44: logits of minus infinity only have no distribution; the answer is NaN, for the caller's check to name."""
+    assert log_distribution(torch.full((1, 3), -math.inf)).isnan().all()
+    assert entropy(torch.tensor([[math.nan, math.nan], [0.0, -math.inf]])).isnan().tolist() == [True, False]
+
+
+# Draws
+
+
+def test_frequencies_match_the_probabilities_within_4_standard_errors() -> None:
+    """40,000 draws of (0, .1, .5, 0, .15, .25, 0); standard error sqrt(p (1 - p) / 40,000)."""
+    p, count = double([0.0, 0.1, 0.5, 0.0, 0.15, 0.25, 0.0]), 40_000
+    tokens = draw(p.log().float().expand(count, 7), torch.Generator().manual_seed(11))
+    frequency = tokens.bincount(minlength=7).double() / count
+    assert ((frequency - p).abs() <= 4 * (p * (1 - p) / count).sqrt()).all()
+    assert frequency[[0, 3, 6]].tolist() == [0.0, 0.0, 0.0]
+
+
+def test_rows_are_drawn_independently_of_each_other() -> None:
+    """Two fair rows agree half the time: within 4 standard errors of .5 over 10,000 draws."""
+    coins = torch.full((20_000, 2), math.log(0.5))
+    tokens = draw(coins, torch.Generator().manual_seed(12)).view(-1, 2)
+    assert abs((tokens[:, 0] == tokens[:, 1]).double().mean().item() - 0.5) <= 4 * math.sqrt(0.25 / 10_000)
+
+
+def test_the_generator_is_the_only_source_of_chance() -> None:
+    """One seed gives one draw, the global stream is left alone, and the next draw differs."""
+    log_probs = torch.full((64, 50), -math.log(50))
+    before = torch.get_rng_state()
+    generator = torch.Generator().manual_seed(5)
+    first, second = draw(log_probs, generator), draw(log_probs, generator)
+    assert torch.equal(draw(log_probs, torch.Generator().manual_seed(5)), first)
+    assert not torch.equal(first, second)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize(("uniform", "token"), [(0.0, 1), (0.1, 1), (0.3, 2), (0.49, 2), (0.51, 4), (0.99, 4)])
+def test_a_uniform_number_is_looked_up_in_the_distribution_function(uniform: float, token: int, monkeypatch) -> None:
+    """(0, .25, .25, 0, .5): below .25 token 1, below .5 token 2, above it token 4, never 0 or 3."""
+    monkeypatch.setattr(torch, "rand", lambda *shape, **_: torch.full(shape, uniform))
+    log_probs = torch.tensor([[0.0, 0.25, 0.25, 0.0, 0.5]]).log()
+    assert draw(log_probs, torch.Generator()).tolist() == [token]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_extreme_uniform_numbers_stay_on_possible_tokens(seed: int, monkeypatch) -> None:
+    """0 gives the first possible token and 1 - 2^-24 a possible one, although float32 sums miss 1 by rounding."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn(16, 5000, generator=generator)
+    logits[:, :3] = -math.inf
+    logits[:, -3:] = -math.inf
+    log_probs = log_distribution(logits)
+    monkeypatch.setattr(torch, "rand", lambda *shape, **_: torch.zeros(shape))
+    assert draw(log_probs, generator).tolist() == [3] * 16
+    monkeypatch.setattr(torch, "rand", lambda *shape, **_: torch.full(shape, 1 - 2**-24))
+    tokens = draw(log_probs, generator)
+    assert pick(log_probs, tokens).isfinite().all()
+    assert (tokens > 4800).all()
+
+
+def test_a_row_of_nan_gives_a_token_of_the_vocabulary() -> None:
+    """O-44: the sampler does not crash on NaN, and the healthy row beside it is drawn as ever."""
+    log_probs = torch.tensor([[math.nan] * 4, [-math.inf, -math.inf, 0.0, -math.inf], [-math.inf] * 4])
+    for seed in range(20):
+        tokens = draw(log_probs, torch.Generator().manual_seed(seed))
+        assert ((tokens >= 0) & (tokens < 4)).all()
+        assert tokens[1].item() == 2
+
+
+# Gradients
+
+
+def test_log_probs_have_the_gradient_of_finite_differences() -> None:
+    """Central differences in float64, with a temperature; the entropy too."""
+    generator = torch.Generator().manual_seed(6)
+    logits = torch.randn(3, 4, generator=generator, dtype=torch.float64, requires_grad=True)
+    tokens = torch.tensor([0, 3, 1])
+    assert torch.autograd.gradcheck(lambda x: log_distribution(x, 0.7), (logits,))
+    assert torch.autograd.gradcheck(lambda x: pick(log_distribution(x, 0.7), tokens), (logits,))
+    assert torch.autograd.gradcheck(lambda x: entropy(log_distribution(x)), (logits,))
+
+
+def test_the_gradient_of_a_picked_log_prob_is_the_token_minus_the_probabilities() -> None:
+    """d log p(a) / d logits = (onehot(a) - p) / T; a forbidden token has gradient exactly 0."""
+    logits = double([0.2, -0.4, 1.1, 5.0]).requires_grad_()
+    pick(log_distribution(logits, 2.0, forbidden=(3,)), torch.tensor(0)).backward()
+    weights = [math.exp(x / 2) for x in (0.2, -0.4, 1.1)]
+    p = [w / sum(weights) for w in weights]
+    assert_close(logits.grad, double([(1 - p[0]) / 2, -p[1] / 2, -p[2] / 2, 0.0]))
