@@ -7,7 +7,7 @@ It logs nothing but the sampled KL. Workloads A and B are those of `race.py`, wh
 import copy
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 VOCAB, DIM, HEADS, LAYERS, FEEDFORWARD = 32, 64, 4, 2, 128
@@ -24,7 +24,9 @@ class Block(nn.Module):
     def forward(self, x, cos, sin, past=None):
         b, t, _ = x.shape
         q, k, v = self.qkv(self.norm1(x)).view(b, t, 3, HEADS, DIM // HEADS).permute(2, 0, 3, 1, 4)
-        q, k = (z * cos + torch.cat((-z[..., DIM // HEADS // 2 :], z[..., : DIM // HEADS // 2]), -1) * sin for z in (q, k))
+        q, k = (
+            z * cos + torch.cat((-z[..., DIM // HEADS // 2 :], z[..., : DIM // HEADS // 2]), -1) * sin for z in (q, k)
+        )
         if past is not None:
             k, v = torch.cat((past[0], k), 2), torch.cat((past[1], v), 2)
         y = F.scaled_dot_product_attention(q, k, v, is_causal=past is None)
@@ -38,7 +40,9 @@ class Net(nn.Module):
         super().__init__()
         self.embed, self.norm = nn.Embedding(VOCAB, DIM), nn.RMSNorm(DIM, eps=1e-5)
         self.blocks, self.head = nn.ModuleList(Block() for _ in range(LAYERS)), nn.Linear(DIM, outputs, bias=False)
-        angle = torch.outer(torch.arange(64.0), 10000 ** (-torch.arange(0, DIM // HEADS, 2) / (DIM // HEADS))).repeat(1, 2)
+        angle = torch.outer(torch.arange(64.0), 10000 ** (-torch.arange(0, DIM // HEADS, 2) / (DIM // HEADS))).repeat(
+            1, 2
+        )
         self.register_buffer("cos", angle.cos())
         self.register_buffer("sin", angle.sin())
 

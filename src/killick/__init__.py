@@ -1,1 +1,67 @@
-"""killick: RLHF from preferences to policy, with the anchor in view."""
+"""killick: RLHF from preferences to policy, with the anchor in view.
+
+The public names, loaded when they are first used, so that `killick --help` imports nothing heavy.
+"""
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {
+    "Adam": "optimiser",
+    "Answers": "worlds.answers",
+    "Arithmetic": "worlds.arithmetic",
+    "BradleyTerry": "preferences.labelers",
+    "Comparison": "types",
+    "Counts": "rewards.counts",
+    "Critic": "models.value",
+    "Emphasis": "worlds.emphasis",
+    "FitConfig": "rewards.fit",
+    "FitState": "rewards.fit",
+    "Head": "rewards.head",
+    "Leash": "algorithms.leash",
+    "NonFinite": "types",
+    "PPOConfig": "algorithms.ppo_config",
+    "PPOState": "algorithms.ppo",
+    "PlackettLuce": "preferences.labelers",
+    "Pooled": "rewards.pooled",
+    "Preference": "types",
+    "PretrainedPolicy": "models.pretrained",
+    "Ranking": "types",
+    "Refusal": "types",
+    "ReinforceConfig": "algorithms.reinforce",
+    "ReinforceState": "algorithms.reinforce",
+    "Rollout": "types",
+    "SFTConfig": "algorithms.sft",
+    "SFTState": "algorithms.sft",
+    "Step": "types",
+    "TabularPolicy": "models.tabular",
+    "Transformer": "models.transformer",
+    "TransformerConfig": "models.transformer",
+    "TransformerPolicy": "models.policy",
+    "Vocabulary": "types",
+    "accuracy": "rewards.fit",
+    "best_of_n": "algorithms.best_of_n",
+    "ceiling": "preferences.labelers",
+    "exact_law": "algorithms.best_of_n",
+    "fit": "rewards.fit",
+    "neighbours": "preferences.pairing",
+    "pairs": "preferences.pairing",
+    "part": "preferences.pairing",
+    "ppo": "algorithms.ppo",
+    "reinforce": "algorithms.reinforce",
+    "sft": "algorithms.sft",
+    "standardise": "rewards.fit",
+    "tilt": "algorithms.tilt",
+}
+
+__all__ = sorted(_HOMES)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'killick' has no attribute {name!r}")
+    return getattr(import_module(f"killick.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

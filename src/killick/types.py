@@ -202,7 +202,9 @@ class Policy(Protocol):
 class Value(Protocol):
     """A critic: the expected return at each response token, read before that token is written."""
 
-    def __call__(self, rollout: Rollout) -> Float[Tensor, "batch time"]: ...
+    def __call__(self, rollout: Rollout) -> Float[Tensor, "batch time"]:
+        """Score units; what stands on padding means nothing."""
+        ...
 
     def parameters(self) -> Iterator[torch.nn.Parameter]:
         """What an optimiser may move."""
@@ -220,7 +222,9 @@ class Value(Protocol):
 class Reward(Protocol):
     """One number per response, in the reward's own unit."""
 
-    def __call__(self, rollout: Rollout) -> Float[Tensor, " batch"]: ...
+    def __call__(self, rollout: Rollout) -> Float[Tensor, " batch"]:
+        """Score every response."""
+        ...
 
 
 class World(Protocol):
@@ -248,9 +252,7 @@ class World(Protocol):
 class Labeler(Protocol):
     """A simulated judge with known noise."""
 
-    def probability(
-        self, first: Float[Tensor, " pair"], second: Float[Tensor, " pair"]
-    ) -> Float[Tensor, " pair"]:
+    def probability(self, first: Float[Tensor, " pair"], second: Float[Tensor, " pair"]) -> Float[Tensor, " pair"]:
         """Exact probability that the first of two golds is put above the second."""
         ...
 

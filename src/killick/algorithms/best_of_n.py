@@ -1,4 +1,4 @@
-"""Best-of-n: draw n answers, keep the one with the highest score. The exact law in a finite world, the curve from a pool."""
+"""Best-of-n: draw n answers, keep the best by score. The exact law in a finite world, the curve from a pool."""
 
 import torch
 from jaxtyping import Float
@@ -75,7 +75,9 @@ def best_of_n(
         ordered = row.sort().values
         _, place = ordered.unique(return_inverse=True)
         groups = int(place.max()) + 1
-        mean_weight = torch.zeros(groups, dtype=weights.dtype).scatter_reduce(0, place, weights, "mean", include_self=False)
+        mean_weight = torch.zeros(groups, dtype=weights.dtype).scatter_reduce(
+            0, place, weights, "mean", include_self=False
+        )
         level = torch.searchsorted(ordered.unique(), row)
         out.append((mean_weight[level] * value.double()).sum())
     return torch.stack(out)

@@ -83,5 +83,5 @@ def digest(parameters: Iterable[Tensor]) -> str:
     """SHA-256 over all parameters in order: equal exactly when no weight has moved (O-40)."""
     total = hashlib.sha256()
     for parameter in parameters:
-        total.update(parameter.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())
+        total.update(parameter.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
     return total.hexdigest()

@@ -44,7 +44,7 @@ class PPOState:
         value: Value | None,
         config: PPOConfig,
         generator: torch.Generator,
-        leash: Leash = Leash(),  # noqa: B008 - frozen
+        leash: Leash = Leash(),
     ):
         config.validate()
         leash.validate()

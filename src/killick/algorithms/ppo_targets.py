@@ -15,7 +15,7 @@ from killick.types import Rollout, Value
 
 @dataclass(frozen=True)
 class Targets:
-    """What an update reads: a rollout, its old log-probs, advantages per unit (token or sequence), and the critic's part."""
+    """What an update reads: a rollout, its old log-probs, advantages per token or sequence, the critic's part."""
 
     rollout: Rollout
     old: Float[Tensor, "batch time"]

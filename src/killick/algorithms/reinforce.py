@@ -65,7 +65,7 @@ class ReinforceState:
         reference: Policy,
         config: ReinforceConfig,
         generator: torch.Generator,
-        leash: Leash = Leash(),  # noqa: B008 - frozen
+        leash: Leash = Leash(),
     ):
         config.validate()
         leash.validate()

@@ -1,4 +1,4 @@
-"""The closed form that every leashed optimiser approaches: reference x exp(reward / beta), where answers can be listed."""
+"""What every leashed optimiser approaches: reference x exp(reward / beta), exact where answers can be listed."""
 
 import torch
 from jaxtyping import Float
@@ -38,7 +38,7 @@ def tilt(
 def log_partition(
     reference: Float[Tensor, "*prompt answer"], reward: Float[Tensor, "*prompt answer"], beta: float
 ) -> Float[Tensor, "*prompt"]:
-    """log Z = log E_reference[exp(reward / beta)], nats: the optimum's E[reward] - beta KL is beta log Z exactly.
+    """The log of Z = E_reference[exp(reward / beta)], nats: the optimum's E[reward] - beta KL is beta log Z exactly.
 
     Raises:
         Refusal: unless beta is positive and finite.

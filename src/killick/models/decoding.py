@@ -35,7 +35,8 @@ def decode(
         step: takes the tokens that are new since its last call, gives the logits of the next one.
         prompts: ids and mask, padded on the left.
         n: responses per prompt; the rows of one prompt stand together.
-        vocabulary, temperature: the distribution.
+        vocabulary: what may be drawn, and how many tokens.
+        temperature: of the distribution.
         generator: drawn from once a token, for every row, so that an ended row does not shift its neighbours.
 
     Raises:

@@ -28,7 +28,14 @@ class TransformerPolicy(nn.Module):
         check_temperature(temperature)
         if network.config.outputs != vocabulary.size:
             outputs = network.config.outputs
-            raise Refusal(f"The network has {outputs} outputs, the vocabulary {vocabulary.size} tokens; make them equal.")
+            raise Refusal(
+                f"The network has {outputs} outputs, the vocabulary {vocabulary.size} tokens; make them equal."
+            )
+        if network.config.inputs <= max(vocabulary.size - 1, vocabulary.pad):
+            needed = max(vocabulary.size, vocabulary.pad + 1)
+            raise Refusal(
+                f"The network reads {network.config.inputs} tokens, the vocabulary needs {needed}; raise inputs."
+            )
         self.network, self.vocabulary, self.temperature = network, vocabulary, temperature
 
     def sample(self, prompts: Prompts, n: int, generator: torch.Generator) -> Rollout:

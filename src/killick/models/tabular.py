@@ -20,7 +20,7 @@ class TabularPolicy(nn.Module):
         logits: [prompt, time, vocab]; copied.
         vocabulary: without an end token.
         temperature: one for sampling and scoring.
-        sampler: draws one token from each row of log-probs; a recipe that repeats a source's random stream gives its own.
+        sampler: draws one token from each row of log-probs; a recipe that repeats a source's stream gives its own.
     """
 
     def __init__(
@@ -56,9 +56,7 @@ class TabularPolicy(nn.Module):
         mask = torch.ones_like(tokens, dtype=torch.bool)
         return Rollout(ids, prompt_mask, tokens, mask, drawn, torch.zeros_like(mask[:, 0]))
 
-    def logprobs(
-        self, rollout: Rollout
-    ) -> tuple[Float[Tensor, "batch time"], Float[Tensor, "batch time vocab"]]:
+    def logprobs(self, rollout: Rollout) -> tuple[Float[Tensor, "batch time"], Float[Tensor, "batch time vocab"]]:
         """Log-probs of the response and the full log-softmax, nats, with gradient."""
         tokens: Int[Tensor, "batch time"] = rollout.responses
         full = self.table()[rollout.prompts[:, -1]]

@@ -6,7 +6,7 @@ Inside, states are rows [batch * length, hidden]: a linear layer on a strided th
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import Any, Literal, cast
 
 import torch
 from jaxtyping import Bool, Complex, Float, Int
@@ -61,7 +61,7 @@ class TransformerConfig:
             raise Refusal(f"hidden {self.hidden} must be a multiple of twice the heads ({self.heads}).")
 
     @classmethod
-    def llama(cls, inputs: int, outputs: int, context: int, **sizes: int) -> "TransformerConfig":
+    def llama(cls, inputs: int, outputs: int, context: int, **sizes: Any) -> "TransformerConfig":
         """The Llama shape: root-mean-square norms, rotary positions, swiglu, no biases."""
         return cls(
             inputs, outputs, context, norm="rms", positions="rotary", activation="swiglu", biases=False,
@@ -69,19 +69,24 @@ class TransformerConfig:
         )  # fmt: skip
 
 
+def norm(config: TransformerConfig) -> nn.Module:
+    """The config's norm over hidden states."""
+    if config.norm == "rms":
+        return nn.RMSNorm(config.hidden, eps=1e-5)
+    return nn.LayerNorm(config.hidden, eps=1e-5, bias=config.biases)
+
+
 class Block(nn.Module):
     """One pre-norm layer: attention, then feed-forward, each added to its input."""
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        norm = nn.LayerNorm if config.norm == "layer" else nn.RMSNorm
-        options = {"eps": 1e-5} | ({"bias": config.biases} if config.norm == "layer" else {})
         gated = config.activation == "swiglu"
         self.heads, self.activation = config.heads, config.activation
-        self.norm_attention = norm(config.hidden, **options)
+        self.norm_attention = norm(config)
         self.qkv = nn.Linear(config.hidden, 3 * config.hidden, config.biases)
         self.out = nn.Linear(config.hidden, config.hidden, config.biases)
-        self.norm_feed_forward = norm(config.hidden, **options)
+        self.norm_feed_forward = norm(config)
         self.up = nn.Linear(config.hidden, config.feed_forward * (2 if gated else 1), config.biases)
         self.down = nn.Linear(config.feed_forward, config.hidden, config.biases)
 
@@ -141,8 +146,7 @@ class Transformer(nn.Module):
             self.embed = nn.Embedding(config.inputs, config.hidden)
             self.place = nn.Embedding(config.context, config.hidden) if config.positions == "learned" else None
             self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
-            norm = nn.LayerNorm if config.norm == "layer" else nn.RMSNorm
-            self.final_norm = norm(config.hidden, eps=1e-5) if config.final_norm else nn.Identity()
+            self.final_norm = norm(config) if config.final_norm else nn.Identity()
             self.head = nn.Linear(config.hidden, config.outputs, config.biases)
         self.to_empty(device=generator.device)
         initialise(self, generator)
@@ -173,8 +177,8 @@ class Transformer(nn.Module):
         x, positions = self.read(ids, mask, start)
         rotation = None if self.place is not None else self.rotation[positions]
         visible = None if mask is None else visibility(mask, new)
-        for block, cache in zip(self.blocks, caches or [None] * len(self.blocks), strict=True):
-            x = block(x, batch, rotation, visible, cache)
+        for layer, block in enumerate(self.blocks):
+            x = block(x, batch, rotation, visible, caches[layer] if caches else None)
         if first:
             x = x.view(batch, new, -1)[:, first:].reshape(-1, x.shape[1])
         return self.final_norm(x)
@@ -230,7 +234,7 @@ def initialise(model: Transformer, generator: torch.Generator) -> None:
                 width = 1 / math.sqrt(module.in_features) if torch_like else 0.0
                 nn.init.uniform_(module.bias, -width, width, generator)
     if torch_like:
-        first, *others = model.blocks
+        first, *others = cast(list[Block], list(model.blocks))
         nn.init.xavier_uniform_(first.qkv.weight, generator=generator)
         for linear in (first.qkv, first.out):
             if linear.bias is not None:

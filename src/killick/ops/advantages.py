@@ -63,7 +63,8 @@ def gae(
         rewards: per token, KL charge included.
         values: the critic's reading before each token.
         mask: True at real tokens.
-        gamma, gae_lambda: discounts per token.
+        gamma: discount per token.
+        gae_lambda: 0 trusts the critic, 1 the return.
 
     Source: Schulman et al. 2015, arXiv 1506.02438, equation 16.
     """

@@ -33,7 +33,7 @@ def k1(policy: Float[Tensor, "*shape"], reference: Float[Tensor, "*shape"]) -> F
 
 
 def k2(policy: Float[Tensor, "*shape"], reference: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """d^2 / 2, nats per token: biased as a value; as a loss its expected gradient is that of KL(policy || reference)."""
+    """d^2 / 2, nats per token: biased as a value; as a loss it has the gradient of KL(policy || reference)."""
     return (policy - reference).square() / 2
 
 
@@ -52,7 +52,8 @@ def exact_kl(
     """KL(policy || reference) over the whole vocabulary, nats; a token that the policy never writes adds 0.
 
     Args:
-        policy, reference: log-probs. A token with policy > 0 = reference gives infinity, which is right.
+        policy: log-probs.
+        reference: log-probs; where it cannot follow the policy the KL is infinite, which is right.
     """
     possible = policy > -torch.inf
     # Both operands are made harmless before they are multiplied, so that no 0 * inf reaches the gradient.
@@ -62,7 +63,7 @@ def exact_kl(
 
 
 def best_of_n_bound(n: int) -> float:
-    """log n - (n - 1) / n, nats: an upper bound of KL(best-of-n || reference), reached only without ties.
+    """The value log n - (n - 1) / n, nats: an upper bound of KL(best-of-n || reference), reached only without ties.
 
     Source: Beirami et al. 2024, arXiv 2401.01879; the exact law of a finite world is in algorithms/best_of_n.py.
     """

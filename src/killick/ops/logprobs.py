@@ -21,9 +21,7 @@ def log_distribution(
     return (logits if temperature == 1.0 else logits / temperature).log_softmax(-1)
 
 
-def pick(
-    distribution: Float[Tensor, "*shape vocab"], tokens: Int[Tensor, "*shape"]
-) -> Float[Tensor, "*shape"]:
+def pick(distribution: Float[Tensor, "*shape vocab"], tokens: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """The entry of each chosen token: log-probs in, log-probs out."""
     return distribution.gather(-1, tokens[..., None])[..., 0]
 

@@ -18,13 +18,14 @@ def bradley_terry(
     label: Float[Tensor, " pair"] | float = 1.0,
     margin: Float[Tensor, " pair"] | float = 0.0,
 ) -> Float[Tensor, " pair"]:
-    """Cross-entropy of each pair, nats: -label log sigma(d) - (1 - label) log sigma(-d), d = chosen - rejected - margin.
+    """Cross-entropy of a pair, nats: -label log sigma(d) - (1 - label) log sigma(-d); d = chosen - rejected - margin.
 
     Through softplus, never log(sigma): a difference of -1,000 costs 1,000 (O-01). Half precision is raised before the
     subtraction (O-02). A tie is label 0.5: the mean of both directions, and no gradient at equal scores (O-05).
 
     Args:
-        chosen, rejected: scores.
+        chosen: scores of the preferred responses.
+        rejected: scores of the others.
         label: probability that `chosen` is really preferred.
         margin: how far apart the loss asks them to be (Touvron et al. 2023, arXiv 2307.09288, equation 2).
 

@@ -8,7 +8,7 @@ from torch import Tensor
 def pair_accuracy(
     chosen: Float[Tensor, " pair"], rejected: Float[Tensor, " pair"], tie_credit: float = 0.5
 ) -> Float[Tensor, ""]:
-    """Share of pairs whose chosen response scores higher; an exact tie earns `tie_credit` (0 for a strict figure, O-05)."""
+    """Share of pairs whose chosen response scores higher; an exact tie earns `tie_credit` (0 is strict, O-05)."""
     return ((chosen > rejected).double() + tie_credit * (chosen == rejected).double()).mean()
 
 

@@ -38,9 +38,7 @@ class BradleyTerry:
         """Exact probability that the first is put above the second."""
         return torch.sigmoid(self.kappa * (first - second))
 
-    def label(
-        self, comparison: Comparison, gold: Float[Tensor, " batch"], generator: torch.Generator
-    ) -> Preference:
+    def label(self, comparison: Comparison, gold: Float[Tensor, " batch"], generator: torch.Generator) -> Preference:
         """Draw a winner for each pair; `gold` has one number for each row of the comparison's rollout."""
         first, second = comparison.first, comparison.second
         chance = self.probability(gold[first], gold[second])
@@ -67,9 +65,7 @@ class PlackettLuce:
         """Exact probability that the first is put above the second, whoever else is ranked."""
         return torch.sigmoid(self.kappa * (first - second))
 
-    def rank(
-        self, rollout: Rollout, gold: Float[Tensor, " batch"], k: int, generator: torch.Generator
-    ) -> Ranking:
+    def rank(self, rollout: Rollout, gold: Float[Tensor, " batch"], k: int, generator: torch.Generator) -> Ranking:
         """Rank every `k` rows that stand together (one prompt's responses), best first.
 
         Raises:

@@ -1,4 +1,4 @@
-"""COMPOSE: one file = one question. A recipe has a frozen `Config` and `run(config)`, which yields notes and ledger rows."""
+"""COMPOSE: one file = one question. A recipe has a frozen `Config` and a `run(config)` that yields notes and rows."""
 
 from importlib import import_module
 from types import ModuleType

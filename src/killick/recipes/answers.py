@@ -1,7 +1,7 @@
 """Answers: 4 prompts x 8 answers. How close do REINFORCE and PPO come to the exact optimum of the same table?
 
-A reward model from noisy comparisons, two optimisers on a table of logits, and the closed form beside them. Every figure
-of the ledger is an exact expectation, not a sample mean.
+A reward model from noisy comparisons, two optimisers on a table of logits, and the closed form beside them. Proxy, gold
+and KL in its ledger are exact expectations, not sample means.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,14 +18,16 @@ from killick.algorithms.reinforce import ReinforceConfig, ReinforceState, reinfo
 from killick.algorithms.tilt import tilt
 from killick.models.tabular import TabularPolicy
 from killick.ops.kl import exact_kl
+from killick.ops.logprobs import draw
 from killick.ops.stats import rank_correlation
 from killick.preferences.labelers import BradleyTerry
-from killick.recipes.ledger import Note, Row, arm_name, check_betas, check_seed, ledger_row
+from killick.recipes.ledger import Note, Row, arm_name, ledger_row
+from killick.recipes.settings import check_betas, check_seed, find_device
 from killick.rewards.fit import FitConfig, FitState, fit, standardise
 from killick.rewards.head import Head
 from killick.rewards.layers import mlp
 from killick.rundir import stage_generator
-from killick.types import Comparison, Preference, PromptSource, Refusal, Reward, Rollout, Step
+from killick.types import Comparison, Preference, Refusal, Reward, Step
 from killick.worlds.answers import ANSWERS, PROMPTS, Answers
 
 
@@ -66,6 +68,7 @@ class Config:
         check_betas(self.betas)
         for seed in (self.seed, self.label_seed, self.reward_seed):
             check_seed(seed)
+        find_device(self.device)
         if self.comparisons < 1:
             raise Refusal(f"--comparisons must be at least 1, not {self.comparisons}.")
         if self.reinforce.batch % PROMPTS or self.ppo.batch % PROMPTS:
@@ -75,10 +78,20 @@ class Config:
         self.ppo.validate()
 
 
+def rows(config: Config) -> int:
+    """Ledger rows that a run will have."""
+    return len(config.betas) * (config.reinforce.iterations + config.ppo.iterations)
+
+
+def seconds(config: Config) -> float:
+    """Rough CPU seconds of a run on one core of 2023, for the announcement."""
+    return 3 + 0.01 * rows(config)
+
+
 def run(config: Config) -> Iterator[Note | Row]:
     """Comparisons, reward model, then REINFORCE and PPO for each beta, beside the closed form."""
+    config = replace(config, device=find_device(config.device))
     world = Answers()
-    device = torch.device(config.device)
     preference = compare(world, config.comparisons, config.label_seed)
     model = Head(world.features, mlp(4, 16, torch.Generator().manual_seed(config.reward_seed), "tanh"))
     losses = [step.loss for step in fit(FitState(model, config.fit, torch.Generator()), preference)]
@@ -92,7 +105,7 @@ def run(config: Config) -> Iterator[Note | Row]:
     )
     start = world.expected(world.reference, world.golds)
     yield Note(f"Reference: gold {start:.3f}. Best possible: {world.best:.3f}")
-    reward = reward.to(device)
+    reward = reward.to(config.device)
     for beta in config.betas:
         optimum = tilt(world.reference, scores, beta)
         yield Note(f"Closed form at beta={beta:g}: " + words(measure(world, world.reference, scores, optimum)))
@@ -123,12 +136,12 @@ def numpy_sampler(seed: int, n: int) -> Callable[[Tensor, torch.Generator], Tens
     """Draw as the source does: numpy's choice, `n` answers a prompt, prompts in order."""
     rng = np.random.default_rng(seed)
 
-    def draw(log_probs: Tensor, generator: torch.Generator) -> Tensor:
+    def choose(log_probs: Tensor, _: torch.Generator) -> Tensor:
         rows = log_probs[::n].double().exp().cpu().numpy()
         drawn = [rng.choice(ANSWERS, n, p=row / row.sum()) for row in rows]
         return torch.tensor(np.concatenate(drawn), device=log_probs.device)
 
-    return draw
+    return choose
 
 
 Loop = Iterator[tuple[Tensor, Step]]
@@ -151,12 +164,13 @@ def by_ppo(config: Config, world: Answers, reward: Reward, beta: float) -> Loop:
     yield from before_update(policy, ppo(state, reward, world.prompts))
 
 
-def tables(config: Config, world: Answers, sampler: Callable[..., Tensor] | None = None) -> tuple[TabularPolicy, ...]:
+def tables(
+    config: Config, world: Answers, sampler: Callable[[Tensor, torch.Generator], Tensor] = draw
+) -> tuple[TabularPolicy, TabularPolicy]:
     """The policy and its reference, both at the reference's log-probs."""
     logits = world.reference[:, None].to(config.device)
-    options = {"sampler": sampler} if sampler else {}
-    reference = TabularPolicy(logits, world.vocabulary).requires_grad_(False)
-    return TabularPolicy(logits, world.vocabulary, **options), reference
+    policy = TabularPolicy(logits, world.vocabulary, sampler=sampler)
+    return policy, TabularPolicy(logits, world.vocabulary).requires_grad_(False)
 
 
 def before_update(policy: TabularPolicy, steps: Iterator[Step]) -> Loop:
@@ -183,7 +197,9 @@ def words(found: dict[str, float]) -> str:
     return f"proxy {found['proxy']:.3f}, gold {found['gold']:.3f}, KL {found['kl']:.3f} nats"
 
 
-def trained(arm: str, config: Config, world: Answers, scores: Tensor, optimum: Tensor, loop: Loop) -> Iterator[Note | Row]:
+def trained(
+    arm: str, config: Config, world: Answers, scores: Tensor, optimum: Tensor, loop: Loop
+) -> Iterator[Note | Row]:
     """Rows of one arm, exact, with the distance to the optimum; the last one in words."""
     for logprobs, step in loop:
         row = ledger_row(arm, config.seed, step, world.gold(step.rollout), world.vocabulary)

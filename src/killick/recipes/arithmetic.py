@@ -4,7 +4,7 @@ SFT on correct sums until half of the samples are right, rankings by a labeler w
 per digit, then PPO with a critic.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
@@ -19,7 +19,8 @@ from killick.models.transformer import Transformer, TransformerConfig
 from killick.models.value import Critic
 from killick.preferences.labelers import PlackettLuce, ceiling
 from killick.preferences.pairing import pairs, part
-from killick.recipes.ledger import Note, Row, arm_name, check_betas, check_seed, ledger_row
+from killick.recipes.ledger import Note, Row, arm_name, ledger_row
+from killick.recipes.settings import check_betas, check_seed, find_device
 from killick.rewards.counts import Counts
 from killick.rewards.fit import FitConfig, FitState, accuracy, fit
 from killick.rundir import stage_generator
@@ -71,6 +72,7 @@ class Config:
         """
         check_betas(self.betas)
         check_seed(self.seed)
+        find_device(self.device)
         if self.k < 2:
             raise Refusal(f"A ranking needs --k of at least 2 responses per prompt, not {self.k}: one gives no pair.")
         if self.rankings < 1:
@@ -84,8 +86,19 @@ class Config:
         self.ppo.validate()
 
 
+def rows(config: Config) -> int:
+    """Ledger rows that a run will have."""
+    return len(config.betas) * config.ppo.iterations
+
+
+def seconds(config: Config) -> float:
+    """Rough CPU seconds of a run on one core of 2023, for the announcement."""
+    return 30 + 0.13 * rows(config)
+
+
 def run(config: Config) -> Iterator[Note | Row]:
     """SFT, labels, reward model, then one PPO run for each beta."""
+    config = replace(config, device=find_device(config.device))
     world = Arithmetic()
     policy = yield from supervised(config, world)
     reward = yield from reward_model(config, world, policy)
@@ -100,7 +113,7 @@ def run(config: Config) -> Iterator[Note | Row]:
             yield ledger_row(arm, config.seed, step, world.gold(step.rollout), world.vocabulary, accuracy=correct)
 
 
-def supervised(config: Config, world: Arithmetic) -> Iterator[Note | Row]:
+def supervised(config: Config, world: Arithmetic) -> Generator[Note | Row, None, TransformerPolicy]:
     """Imitate correct sums until enough samples are right; returns the policy."""
     generator = stage_generator(config.seed, "sft", config.device)
     policy = TransformerPolicy(Transformer(config.network, generator), world.vocabulary)
@@ -120,7 +133,7 @@ def supervised(config: Config, world: Arithmetic) -> Iterator[Note | Row]:
     return policy
 
 
-def reward_model(config: Config, world: Arithmetic, policy: TransformerPolicy) -> Iterator[Note | Row]:
+def reward_model(config: Config, world: Arithmetic, policy: TransformerPolicy) -> Generator[Note | Row, None, Counts]:
     """Rank samples of the SFT policy, split by prompt, fit one weight per digit; returns the reward."""
     generator = stage_generator(config.seed, "labels", config.device)
     ids, _ = world.prompts(4 * (config.rankings + HELD_OUT), generator)

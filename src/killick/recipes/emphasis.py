@@ -3,7 +3,7 @@
 SFT on a corpus, 4,000 noisy pairs of its samples, a bag-of-tokens reward model, then PPO at sequence level.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
@@ -15,8 +15,9 @@ from killick.models.policy import TransformerPolicy
 from killick.models.transformer import Transformer, TransformerConfig
 from killick.preferences.labelers import BradleyTerry, ceiling
 from killick.preferences.pairing import neighbours
-from killick.recipes.ledger import Note, Row, arm_name, check_betas, check_seed, ledger_row
-from killick.rewards.fit import FitConfig, FitState, accuracy, fit, standardise
+from killick.recipes.ledger import Note, Row, arm_name, ledger_row
+from killick.recipes.settings import check_betas, check_seed, find_device
+from killick.rewards.fit import FitConfig, FitState, Standardised, accuracy, fit, standardise
 from killick.rewards.pooled import Pooled
 from killick.rundir import stage_generator
 from killick.types import Refusal
@@ -50,9 +51,7 @@ class Config:
     )
     sft: SFTConfig = SFTConfig(steps=800, batch=256, learning_rate=3e-3)
     fit: FitConfig = FitConfig(steps=600, batch=128, learning_rate=1e-3)
-    ppo: PPOConfig = PPOConfig(
-        iterations=150, batch=256, epochs=4, minibatches=4, learning_rate=3e-5, level="sequence"
-    )
+    ppo: PPOConfig = PPOConfig(iterations=150, batch=256, epochs=4, minibatches=4, learning_rate=3e-5, level="sequence")
 
     def quick(self) -> "Config":
         """The same path, smaller, in well under a minute."""
@@ -66,6 +65,7 @@ class Config:
         """
         check_betas(self.betas)
         check_seed(self.seed)
+        find_device(self.device)
         if min(self.pairs, self.validation, self.hidden) < 1:
             asked = f"{self.pairs}, {self.validation} and {self.hidden}"
             raise Refusal(f"--pairs, --validation and --hidden must be at least 1, not {asked}.")
@@ -77,8 +77,19 @@ class Config:
         self.ppo.validate()
 
 
+def rows(config: Config) -> int:
+    """Ledger rows that a run will have."""
+    return len(config.betas) * config.ppo.iterations
+
+
+def seconds(config: Config) -> float:
+    """Rough CPU seconds of a run on one core of 2023, for the announcement."""
+    return 40 + 0.35 * rows(config)
+
+
 def run(config: Config) -> Iterator[Note | Row]:
     """SFT, pairs, reward model, then one PPO run for each beta."""
+    config = replace(config, device=find_device(config.device))
     world = Emphasis()
     policy = yield from supervised(config, world)
     reward = yield from reward_model(config, world, policy)
@@ -92,7 +103,7 @@ def run(config: Config) -> Iterator[Note | Row]:
             yield ledger_row(arm, config.seed, step, world.gold(step.rollout), world.vocabulary, emphasis=count)
 
 
-def supervised(config: Config, world: Emphasis) -> Iterator[Note | Row]:
+def supervised(config: Config, world: Emphasis) -> Generator[Note | Row, None, TransformerPolicy]:
     """Imitate the corpus; returns the policy."""
     generator = stage_generator(config.seed, "sft", config.device)
     policy = TransformerPolicy(Transformer(config.network, generator), world.vocabulary)
@@ -105,13 +116,17 @@ def supervised(config: Config, world: Emphasis) -> Iterator[Note | Row]:
     return policy
 
 
-def reward_model(config: Config, world: Emphasis, policy: TransformerPolicy) -> Iterator[Note | Row]:
+def reward_model(
+    config: Config, world: Emphasis, policy: TransformerPolicy
+) -> Generator[Note | Row, None, Standardised]:
     """Label pairs of samples, fit a bag of tokens, scale it on the SFT policy; returns the reward."""
     generator = stage_generator(config.seed, "labels", config.device)
     labeler = BradleyTerry(1 / config.noise)
     learned, held = (
         labeler.label(neighbours(rollout), world.gold(rollout), generator)
-        for rollout in (policy.sample(world.prompts(n, generator), 2, generator) for n in (config.pairs, config.validation))
+        for rollout in (
+            policy.sample(world.prompts(n, generator), 2, generator) for n in (config.pairs, config.validation)
+        )
     )
     generator = stage_generator(config.seed, "reward model", config.device)
     model = Pooled(world.vocabulary.size, config.hidden, generator)

@@ -169,9 +169,7 @@ class Standardised(nn.Module):
 
 
 @torch.no_grad()
-def standardise(
-    model: nn.Module, rollout: Rollout, weights: Float[Tensor, " batch"] | None = None
-) -> Standardised:
+def standardise(model: nn.Module, rollout: Rollout, weights: Float[Tensor, " batch"] | None = None) -> Standardised:
     """Scale a reward to mean 0 and population deviation 1 on a reference's responses; weights of the model freeze.
 
     Args:

@@ -18,7 +18,7 @@ def linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
 def mlp(
     inputs: int, hidden: int | None, generator: torch.Generator, activation: Literal["relu", "tanh"] = "relu"
 ) -> nn.Module:
-    """inputs - hidden - 1 with one activation, or a single linear layer where hidden is None."""
+    """A network inputs - hidden - 1 with one activation, or a single linear layer where hidden is None."""
     if hidden is None:
         return linear(inputs, 1, generator)
     between = nn.ReLU() if activation == "relu" else nn.Tanh()

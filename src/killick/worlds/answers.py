@@ -25,7 +25,7 @@ class Answers:
     """
 
     vocabulary = Vocabulary(size=ANSWERS, time=1, eos=None, pad=0)
-    flaw = "Answers longer than 0.6 lose gold fast, and the reference writes so few that no reward model has seen the fall."
+    flaw = "Gold falls fast beyond length 0.6, where the reference writes so little that no reward model has seen it."
 
     def __init__(self, seed: int = 0):
         rng = np.random.default_rng(seed)

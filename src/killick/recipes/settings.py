@@ -1,0 +1,49 @@
+"""What every recipe's settings share: arms, seeds, and the device."""
+
+from collections.abc import Sequence
+
+import torch
+
+from killick.types import Refusal
+
+
+def check_betas(betas: Sequence[float]) -> None:
+    """Refuse arms that cannot be.
+
+    Raises:
+        Refusal: at no arm, a negative or non-finite beta, or one given twice.
+    """
+    if not betas:
+        raise Refusal("No beta was given; name at least one, such as --betas 0.")
+    for beta in betas:
+        if not 0 <= beta < float("inf"):
+            raise Refusal(f"beta must be 0 or more and finite, not {beta:g}; 0 takes the leash off.")
+    if len(set(betas)) < len(betas):
+        raise Refusal(f"Each beta is one arm, but {' '.join(f'{b:g}' for b in betas)} names one twice.")
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that cannot be.
+
+    Raises:
+        Refusal: below 0.
+    """
+    if seed < 0:
+        raise Refusal(f"A seed must be 0 or more, not {seed}.")
+
+
+def find_device(name: str) -> str:
+    """Turn auto, cpu, cuda (or cuda:1) or mps into a device that is there.
+
+    Raises:
+        Refusal: where it is not.
+    """
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto":
+        return next(kind for kind in ("cuda", "mps", "cpu") if there[kind])
+    kind = name.split(":")[0]
+    if kind not in there:
+        raise Refusal(f"--device must be auto, cpu, cuda or mps, not {name}.")
+    if not there[kind]:
+        raise Refusal(f"--device {name} was asked for, but torch finds no {kind} here; use --device cpu or auto.")
+    return name
