@@ -84,6 +84,11 @@ MUTATIONS = [
 PLUGIN = """
 import pathlib
 import pytest
+from hypothesis import Phase, settings
+
+# A caught mutation need not be shrunk to its smallest example.
+settings.register_profile("no shrinking", phases=[Phase.explicit, Phase.generate], database=None)
+settings.load_profile("no shrinking")
 
 def pytest_collection_finish():
     import killick.ops

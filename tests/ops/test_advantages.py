@@ -92,6 +92,13 @@ def test_an_exact_critic_leaves_advantages_of_0() -> None:
         assert_close(gae(rewards, exact, mask, gamma, gae_lambda), torch.zeros_like(rewards))
 
 
+def test_padding_before_and_between_real_tokens_adds_nothing_and_gets_0() -> None:
+    """(x, 1, x, 2) at discount .5: 1 + .25 * 2 = 1.5 at the second place, 2 at the last."""
+    values = double([[math.nan, 1.0, math.inf, 2.0]])
+    mask = torch.tensor([[False, True, False, True]])
+    assert discounted_sum(values, mask, 0.5).tolist() == [[0.0, 1.5, 0.0, 2.0]]
+
+
 # Invariants
 
 

@@ -14,6 +14,24 @@ from killick.models.weights import read, write
 from killick.types import Prompts, Refusal, Rollout, Vocabulary
 
 
+def check_network(config: TransformerConfig, vocabulary: Vocabulary, prompt: int = 1) -> None:
+    """Refuse a shape that cannot speak a vocabulary after prompts of a length.
+
+    Raises:
+        Refusal: where outputs, inputs or context do not fit.
+    """
+    if config.outputs != vocabulary.size:
+        raise Refusal(
+            f"The network has {config.outputs} outputs, the vocabulary {vocabulary.size} tokens; they must agree."
+        )
+    needed = max(vocabulary.size, vocabulary.pad + 1)
+    if config.inputs < needed:
+        raise Refusal(f"The network reads {config.inputs} tokens, but the vocabulary needs {needed}; raise inputs.")
+    if config.context < prompt + vocabulary.time - 1:
+        length = f"{prompt} prompt and {vocabulary.time} response tokens"
+        raise Refusal(f"A context of {config.context} is too short for {length}; raise it.")
+
+
 class TransformerPolicy(nn.Module):
     """A `Policy` over our own transformer.
 
@@ -26,16 +44,7 @@ class TransformerPolicy(nn.Module):
     def __init__(self, network: Transformer, vocabulary: Vocabulary, temperature: float = 1.0):
         super().__init__()
         check_temperature(temperature)
-        if network.config.outputs != vocabulary.size:
-            outputs = network.config.outputs
-            raise Refusal(
-                f"The network has {outputs} outputs, the vocabulary {vocabulary.size} tokens; make them equal."
-            )
-        if network.config.inputs <= max(vocabulary.size - 1, vocabulary.pad):
-            needed = max(vocabulary.size, vocabulary.pad + 1)
-            raise Refusal(
-                f"The network reads {network.config.inputs} tokens, the vocabulary needs {needed}; raise inputs."
-            )
+        check_network(network.config, vocabulary)
         self.network, self.vocabulary, self.temperature = network, vocabulary, temperature
 
     def sample(self, prompts: Prompts, n: int, generator: torch.Generator) -> Rollout:

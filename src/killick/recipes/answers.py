@@ -53,7 +53,16 @@ class Config:
     device: str = "auto"
     fit: FitConfig = FitConfig(steps=400, learning_rate=0.02)
     reinforce: ReinforceConfig = ReinforceConfig()
-    ppo: PPOConfig = PPOConfig(iterations=301, batch=4, n=64, epochs=4, learning_rate=0.02, level="sequence")
+    ppo: PPOConfig = PPOConfig(
+        iterations=301,
+        batch=4,
+        n=64,
+        epochs=4,
+        learning_rate=0.02,
+        decay=True,
+        level="sequence",
+        baseline="leave-one-out",
+    )
 
     def quick(self) -> "Config":
         """The same path, shorter."""

@@ -14,7 +14,7 @@ from killick.algorithms.leash import Leash
 from killick.algorithms.ppo import PPOState, ppo
 from killick.algorithms.ppo_config import PPOConfig
 from killick.algorithms.sft import SFTConfig, SFTState, sft
-from killick.models.policy import TransformerPolicy
+from killick.models.policy import TransformerPolicy, check_network
 from killick.models.transformer import Transformer, TransformerConfig
 from killick.models.value import Critic
 from killick.preferences.labelers import PlackettLuce, ceiling
@@ -81,6 +81,7 @@ class Config:
             raise Refusal(f"--sft-accuracy must be at least 0 and below 1, not {self.sft_accuracy:g}.")
         PlackettLuce(self.kappa)
         self.network.validate()
+        check_network(self.network, Arithmetic.vocabulary, prompt=6)
         self.sft.validate()
         self.fit.validate()
         self.ppo.validate()

@@ -11,7 +11,7 @@ from killick.algorithms.leash import Leash
 from killick.algorithms.ppo import PPOState, ppo
 from killick.algorithms.ppo_config import PPOConfig
 from killick.algorithms.sft import SFTConfig, SFTState, sft
-from killick.models.policy import TransformerPolicy
+from killick.models.policy import TransformerPolicy, check_network
 from killick.models.transformer import Transformer, TransformerConfig
 from killick.preferences.labelers import BradleyTerry, ceiling
 from killick.preferences.pairing import neighbours
@@ -72,6 +72,7 @@ class Config:
         if not 0 < self.noise < float("inf"):
             raise Refusal(f"--noise must be a positive number, not {self.noise:g}.")
         self.network.validate()
+        check_network(self.network, Emphasis.vocabulary, prompt=1)
         self.sft.validate()
         self.fit.validate()
         self.ppo.validate()
