@@ -7,7 +7,7 @@ This module knows no file, no model and no world.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -171,6 +171,7 @@ class Preference:
         return Preference(self.rollout, **picked)
 
 
+@runtime_checkable
 class Policy(Protocol):
     """What can speak. One distribution serves sampling and every log-prob."""
 
@@ -199,6 +200,7 @@ class Policy(Protocol):
         ...
 
 
+@runtime_checkable
 class Value(Protocol):
     """A critic: the expected return at each response token, read before that token is written."""
 
@@ -219,6 +221,7 @@ class Value(Protocol):
         ...
 
 
+@runtime_checkable
 class Reward(Protocol):
     """One number per response, in the reward's own unit."""
 
@@ -227,6 +230,7 @@ class Reward(Protocol):
         ...
 
 
+@runtime_checkable
 class World(Protocol):
     """A task whose gold is known exactly."""
 
@@ -249,6 +253,7 @@ class World(Protocol):
         ...
 
 
+@runtime_checkable
 class Labeler(Protocol):
     """A simulated judge with known noise."""
 

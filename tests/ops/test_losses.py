@@ -93,7 +93,7 @@ def test_the_loss_is_least_at_the_log_odds_of_the_label_where_it_is_the_labels_e
 def test_plackett_luce_pair_marginals_are_bradley_terry() -> None:
     """Over all 24 orders of four items, P(i above j) by enumeration is exp(-loss) of that pair."""
     strength = [0.3, -1.0, 2.0, 0.7]
-    marginal = {pair: 0.0 for pair in itertools.permutations(range(4), 2)}
+    marginal = dict.fromkeys(itertools.permutations(range(4), 2), 0.0)
     for order in itertools.permutations(range(4)):
         probability, left = 1.0, list(order)
         for item in order:

@@ -50,6 +50,8 @@ class PPOState:
         leash.validate()
         if config.missing_eos_penalty and policy.vocabulary.eos is None:
             raise Refusal("A missing-EOS penalty needs a vocabulary with an end token; responses here never end early.")
+        if value is not None and config.level == "sequence":
+            raise Refusal("A critic reads every token, so it has no place at sequence level; give value=None there.")
         shared = {p.data_ptr() for p in policy.parameters()} & {p.data_ptr() for p in reference.parameters()}
         if shared and reference is not policy:
             raise Refusal("Policy and reference share weights; copy the policy before freezing it as the reference.")

@@ -69,18 +69,18 @@ class PretrainedPolicy(nn.Module):
 
     def sample(self, prompts: Prompts, n: int, generator: torch.Generator) -> Rollout:
         """Draw `n` responses to each prompt; the rows of one prompt stand together."""
-        mask = prompts[1].repeat_interleave(n, 0).long()
-        cache: Any = None
+        from transformers import DynamicCache
+
+        cache, mask = DynamicCache(config=self.model.config), prompts[1].repeat_interleave(n, 0).long()
 
         def step(new: Tensor) -> Tensor:
-            nonlocal cache, mask
-            if cache is not None:
+            nonlocal mask
+            if cache.get_seq_length():
                 mask = nn.functional.pad(mask, (0, 1), value=1)
             places = (mask.cumsum(1) - 1).clamp(min=0)[:, -new.shape[1] :]
             out = self.model(
-                new, attention_mask=mask, position_ids=places, past_key_values=cache, use_cache=True, logits_to_keep=1
+                new, attention_mask=mask, position_ids=places, cache=cache, use_cache=True, logits_to_keep=1
             )
-            cache = out.past_key_values
             return out.logits[:, -1, : self.vocabulary.size]
 
         with evaluating(self.model):

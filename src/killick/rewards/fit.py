@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -14,6 +14,7 @@ from killick.optimiser import Adam
 from killick.types import Preference, Refusal, Reward, Rollout, check_finite
 
 
+@runtime_checkable
 class RewardModel(Protocol):
     """What can be fitted: `score(encode(rollout))` is the reward, and only `score` has weights."""
 

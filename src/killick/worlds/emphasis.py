@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from killick.ops.masked import masked_mean
 from killick.types import Prompts, Rollout, Vocabulary
 
 SIZE, TIME, EMPHASIS, BOS = 24, 12, 12, 24
@@ -48,7 +49,8 @@ class Emphasis:
     def gold(self, rollout: Rollout) -> Float[Tensor, " batch"]:
         """Mean token value, plus what the emphasis is worth."""
         c = self.count(rollout)
-        mean = self.values(rollout.responses.device)[rollout.responses].mean(1)
+        values = self.values(rollout.responses.device)[rollout.responses.where(rollout.mask, 0)]
+        mean = masked_mean(values, rollout.mask, 1)
         return mean + 0.3 * c.clamp(max=3) - 0.6 * (c - 3).clamp(min=0)
 
     def render(self, rollout: Rollout) -> list[str]:

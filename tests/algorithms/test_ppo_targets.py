@@ -1,0 +1,93 @@
+"""Hand-computed advantages of one or two responses."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from killick.algorithms.collecting import Collected
+from killick.algorithms.ppo_config import PPOConfig
+from killick.algorithms.ppo_targets import targets
+from killick.types import Rollout
+
+PLAIN = PPOConfig(whiten=False, gae_lambda=1.0)
+
+
+def evidence(log_ratio: list[list[float]], lengths: list[int], scores: list[float], ended: list[bool]) -> Collected:
+    """A scored rollout with these log-ratios to the reference."""
+    width = len(log_ratio[0])
+    mask = torch.arange(width) < torch.tensor(lengths)[:, None]
+    tokens = torch.zeros_like(mask, dtype=torch.long)
+    ratio = torch.tensor(log_ratio)
+    prompt = torch.zeros(len(lengths), 1, dtype=torch.long)
+    rollout = Rollout(prompt, prompt == 0, tokens, mask, torch.zeros_like(ratio), torch.tensor(ended))
+    return Collected(rollout, torch.tensor(scores), torch.zeros_like(ratio), ratio, None, None)
+
+
+class Fixed:
+    """A critic that reads given numbers."""
+
+    def __init__(self, values: list[list[float]]):
+        self.values = torch.tensor(values)
+
+    def __call__(self, rollout: Rollout) -> torch.Tensor:
+        return self.values
+
+    def parameters(self) -> Any:
+        return iter(())
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        return None
+
+
+def test_the_worked_example_of_a_short_response() -> None:
+    # Score 1.5, beta 0.1, log-ratios .1, -.3, 0: rewards -.01, .03, 1.5; returns 1.52, 1.53, 1.50; values 1.05, 1.21,
+    # 1.40 leave .47, .32, .10 at lambda 1. A pad with a wild value changes nothing.
+    found = evidence([[0.1, -0.3, 0.0, 0.0]], [3], [1.5], [True])
+    made = targets(found, Fixed([[1.05, 1.21, 1.40, 50.0]]), 0.1, PLAIN)
+    assert made.advantages[0].tolist() == pytest.approx([0.47, 0.32, 0.10, 0.0], abs=1e-6)
+    assert made.returns is not None
+    assert made.returns[0, :3].tolist() == pytest.approx([1.52, 1.53, 1.50], abs=1e-6)
+
+
+def test_a_missing_end_costs_its_penalty_once() -> None:
+    # O-22: score 0.8, penalty 1.0: -0.2 without an end token, 0.8 with one. The critic expects nothing.
+    found = evidence([[0.0, 0.0]] * 2, [2, 2], [0.8, 0.8], [True, False])
+    made = targets(found, Fixed([[0.0, 0.0]] * 2), 0.0, replace(PLAIN, missing_eos_penalty=1.0))
+    assert made.advantages.flatten().tolist() == pytest.approx([0.8, 0.8, -0.2, -0.2])
+
+
+def test_without_a_critic_the_score_is_compared_and_the_kl_stays_with_its_tokens() -> None:
+    # Scores 3 and 1, mean 2: +1 and -1 on every token. beta 0.5 charges what is still to come:
+    # row 0: log-ratios 2, 4 -> -3, -2; row 1 (one token): 6 -> -3.
+    found = evidence([[2.0, 4.0], [6.0, 0.0]], [2, 1], [3.0, 1.0], [True, True])
+    made = targets(found, None, 0.5, PLAIN)
+    assert made.advantages.tolist() == [[-2.0, -1.0], [-4.0, 0.0]]
+    assert made.values is made.returns is None
+
+
+def test_at_sequence_level_the_charge_joins_the_score_before_the_comparison() -> None:
+    # Totals 3 - 0.5 x 6 = 0 and 1 - 0.5 x 6 = -2; their mean is -1.
+    found = evidence([[2.0, 4.0], [6.0, 0.0]], [2, 1], [3.0, 1.0], [True, True])
+    made = targets(found, None, 0.5, replace(PLAIN, level="sequence"))
+    assert made.advantages.tolist() == [[1.0], [-1.0]]
+
+
+def test_leave_one_out_compares_with_the_other_responses_of_the_prompt() -> None:
+    # Prompt 0 scores 1, 4 -> 1 - 4, 4 - 1; prompt 1 scores 10, 20 -> -10, +10.
+    found = evidence([[0.0]] * 4, [1] * 4, [1.0, 4.0, 10.0, 20.0], [True] * 4)
+    made = targets(found, None, 0.0, replace(PLAIN, baseline="leave-one-out", n=2))
+    assert made.advantages.flatten().tolist() == [-3.0, 3.0, -10.0, 10.0]
+
+
+def test_whitening_sees_real_tokens_only() -> None:
+    # Real advantages 1, 1, -1: mean 1/3, sample deviation sqrt(4/3).
+    found = evidence([[0.0, 0.0], [0.0, 99.0]], [2, 1], [3.0, 1.0], [True, True])
+    made = targets(found, None, 0.0, replace(PLAIN, whiten=True))
+    third, deviation = 1 / 3, (4 / 3) ** 0.5
+    flat = [(1 - third) / deviation] * 2 + [(-1 - third) / deviation, 0.0]
+    assert made.advantages.flatten().tolist() == pytest.approx(flat)

@@ -1,0 +1,98 @@
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+import torch
+
+from killick.algorithms.collecting import digest
+from killick.algorithms.leash import Leash
+from killick.algorithms.reinforce import ReinforceConfig, ReinforceState, reinforce
+from killick.algorithms.tilt import tilt
+from killick.models.tabular import TabularPolicy
+from killick.types import NonFinite, Refusal, Rollout
+from killick.worlds.answers import Answers
+from learners import learner
+
+CONFIG = ReinforceConfig(iterations=6, batch=4, n=16, learning_rate=0.05)
+
+
+def start(config: ReinforceConfig = CONFIG, leash: Leash = Leash(0.5)) -> ReinforceState:
+    world = Answers()
+    policy, reference = (TabularPolicy(world.reference[:, None], world.vocabulary) for _ in range(2))
+    return ReinforceState(policy, reference.requires_grad_(False), config, torch.Generator().manual_seed(0), leash)
+
+
+def test_the_expected_gradient_is_the_exact_one() -> None:
+    # On a table the gradient of E[gold] - beta KL with respect to logit a is p_a (r_a - E r), with
+    # r = gold - beta log(p / reference), averaged over the 4 prompts. At the start the KL part is 0.
+    world, n = Answers(), 20_000
+    state = start(ReinforceConfig(iterations=1, batch=4, n=n, learning_rate=1e-9, baseline="leave-one-out"))
+    list(reinforce(state, world.gold, world.prompts))
+    p = world.reference.exp()
+    exact = p * (world.golds - (p * world.golds).sum(1, keepdim=True)) / 4
+    sampled = -state.policy.logits.grad[:, 0]  # type: ignore[union-attr, index]
+    # One sample's contribution has a deviation below max |gold - mean| / 4 < 1.7.
+    assert float((sampled - exact).abs().max()) < 4 * 1.7 / n**0.5
+
+
+def test_it_reaches_the_closed_form() -> None:
+    world, beta = Answers(), 1.0
+    state = start(ReinforceConfig(iterations=300, batch=4, n=64, learning_rate=0.05), Leash(beta))
+    for _ in reinforce(state, world.gold, world.prompts):
+        pass
+    learned = state.policy.table()[:, 0].exp().detach()  # type: ignore[attr-defined]
+    optimum = tilt(world.reference, world.golds, beta).exp()
+    assert float((learned - optimum).abs().sum(1).max() / 2) < 0.02
+
+
+@pytest.mark.parametrize("baseline", ["group-mean", "leave-one-out"])
+def test_a_split_run_equals_a_whole_one_bit_for_bit(baseline: str) -> None:
+    world = Answers()
+    config = replace(CONFIG, baseline=baseline)  # type: ignore[arg-type]
+    leash = Leash(0.5, target=0.01)
+    whole, first, second = (start(config, leash) for _ in range(3))
+    rows = [float(step.kl_k1.mean()) for step in reinforce(whole, world.gold, world.prompts)]
+    begun = [float(step.kl_k1.mean()) for step in islice(reinforce(first, world.gold, world.prompts), 3)]
+    second.load_state_dict(first.state_dict())
+    rest = [float(step.kl_k1.mean()) for step in reinforce(second, world.gold, world.prompts)]
+    assert begun + rest == rows
+    assert digest(second.policy.parameters()) == digest(whole.policy.parameters())
+    assert second.beta == whole.beta != 0.5
+
+
+def test_a_transformer_learns_by_it_too() -> None:
+    made = learner("transformer")
+    reference = learner("transformer").policy.requires_grad_(False)
+    config = ReinforceConfig(iterations=15, batch=32, n=4, learning_rate=3e-3)
+    state = ReinforceState(made.policy, reference, config, torch.Generator().manual_seed(0), Leash(0.0))
+    proxies = [float(step.proxy.mean()) for step in reinforce(state, made.reward, made.prompts)]
+    assert sum(proxies[-3:]) / 3 > sum(proxies[:3]) / 3 + 0.1
+
+
+def test_scores_and_gradients_that_are_no_numbers_stop_before_the_update() -> None:
+    world, state = Answers(), start()
+    before = digest(state.policy.parameters())
+
+    def poisoned(rollout: Rollout) -> torch.Tensor:
+        return torch.full((len(rollout),), torch.nan)
+
+    with pytest.raises(NonFinite, match="scores are not finite at step 0"):
+        next(reinforce(state, poisoned, world.prompts))
+    next(iter(state.policy.parameters())).register_hook(lambda gradient: gradient * torch.nan)
+    with pytest.raises(NonFinite, match="gradient norm is nan at step 0"):
+        next(reinforce(state, world.gold, world.prompts))
+    assert digest(state.policy.parameters()) == before
+
+
+def test_a_reference_that_moves_is_found_at_the_next_save() -> None:
+    state = start()
+    with torch.no_grad():
+        state.reference.logits.add_(torch.arange(8.0))  # type: ignore[attr-defined]
+    with pytest.raises(RuntimeError, match="reference has moved"):
+        state.state_dict()
+
+
+@pytest.mark.parametrize("settings", [{"iterations": 0}, {"batch": 0}, {"n": 1}, {"learning_rate": -1.0}])
+def test_settings_that_cannot_train_are_refused(settings: dict[str, float]) -> None:
+    with pytest.raises(Refusal, match=next(iter(settings))):
+        start(replace(CONFIG, **settings))  # type: ignore[arg-type]

@@ -1,0 +1,75 @@
+"""The house holds itself to its plan: twins, sizes, the tree in the README, public names, checked shapes."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+import killick
+from killick.ops.masked import masked_sum
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "killick"
+MODULES = sorted(path for path in SOURCE.rglob("*.py") if path.name not in ("__init__.py", "__main__.py"))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_every_module_has_a_twin_test(module: Path) -> None:
+    place = module.relative_to(SOURCE)
+    assert (ROOT / "tests" / place.parent / f"test_{place.name}").exists()
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_every_file_is_short_and_says_what_it_is(module: Path) -> None:
+    text = module.read_text(encoding="utf-8")
+    assert text.count("\n") <= 400
+    assert ast.get_docstring(ast.parse(text))
+
+
+def test_ppo_is_under_250_lines() -> None:
+    assert (SOURCE / "algorithms" / "ppo.py").read_text(encoding="utf-8").count("\n") < 250
+
+
+def test_the_tree_in_the_readme_is_the_disk() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"```\nsrc/killick/\n(.*?)```", readme, re.DOTALL)
+    assert block, "README.md has no tree that begins with src/killick/"
+    shown, folder = set(), ""
+    for line in block[1].splitlines():
+        found = re.match(r"( +)([\w/.]+)\s+(\S.*)$", line)
+        assert found, f"a line of the tree without a purpose: {line!r}"
+        if found[2].endswith("/"):
+            folder = found[2]
+        else:
+            shown.add((folder if len(found[1]) > 2 else "") + found[2])
+    disk = {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py")}
+    rooms = {name for name in disk if name.endswith("/__init__.py") and name != "recipes/__init__.py"}
+    assert shown == disk - rooms
+
+
+def test_public_names_are_sorted_and_complete() -> None:
+    assert killick.__all__ == sorted(set(killick.__all__))
+    for name in killick.__all__:
+        assert getattr(killick, name).__module__ == f"killick.{killick._HOMES[name]}"
+    # Whatever a user builds with: every public class of the rooms that is no step record, and every loop.
+    rooms = ("algorithms", "models", "preferences", "rewards", "worlds")
+    private = {"Block", "Cache", "Collected", "FitStep", "SFTStep", "Targets", "RewardModel", "Standardised"}
+    for room in rooms:
+        for path in (SOURCE / room).glob("*.py"):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+            assert classes - private <= set(killick.__all__), path
+
+
+def test_nothing_names_where_it_was_made() -> None:
+    banned = re.compile(r"/work/|/root/|farm-|pypi\.org|pytorch\.org|index-url")
+    for path in [*ROOT.glob("*.*"), *SOURCE.rglob("*.py"), *(ROOT / "docs").rglob("*.md"), *(ROOT / ".ci").iterdir()]:
+        if path.is_file() and path.suffix not in (".pyc", ".png"):
+            assert not banned.search(path.read_text(encoding="utf-8")), path
+
+
+def test_a_wrong_shape_is_caught_while_tests_run() -> None:
+    with pytest.raises(Exception, match="mask"):
+        masked_sum(torch.zeros(2, 3), torch.ones(2, 4, dtype=torch.bool))
