@@ -56,8 +56,8 @@ MUTATIONS = [
     ("logprobs.py", "if forbidden:", "if len(forbidden) > 1:", "a single forbidden token allowed"),
     (
         "logprobs.py",
-        "torch.special.entr(log_probs.exp()).sum(-1)",
-        "-(log_probs.exp() * log_probs).sum(-1)",
+        "log_probs.where(log_probs != -torch.inf, 0.0)",
+        "log_probs",
         "0 times infinity in the entropy",
     ),
     ("logprobs.py", "right=True", "right=False", "a leading token of probability 0 at a uniform number of 0"),
@@ -126,7 +126,12 @@ MUTATIONS = [
     ),
     ("losses.py", "(1 - label) * difference", "label * difference", "label on the wrong side"),
     ("losses.py", "difference = chosen - rejected - margin", "difference = chosen - rejected + margin", "margin added"),
-    ("losses.py", "(losses / counts[place]).sum() / len(counts)", "losses.mean()", "pairs pooled over rankings"),
+    (
+        "losses.py",
+        "times / counts.clamp(min=1) / times.sum()",
+        "times / (times * counts).sum()",
+        "pairs pooled over rankings",
+    ),
     (
         "losses.py",
         "return torch.maximum(-advantages * ratio,",

@@ -9,6 +9,7 @@ from dataclasses import asdict, fields, is_dataclass, make_dataclass
 from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
+from statistics import fmean
 from types import ModuleType
 from typing import Annotated, Any
 
@@ -176,26 +177,25 @@ def narrate(recipe: ModuleType, config: Any) -> Iterator[dict[str, Any]]:
         if began is None:
             began = time.monotonic()
             print("  ".join(f"{column:>18}" if column == "arm" else f"{column:>8}" for column in columns))
+        left = f"{(time.monotonic() - began) / done * (total - done):.0f} s" if done else "-"
         done += 1
-        left = (time.monotonic() - began) / done * (total - done)
         if event["step"] % 10 == 0 or done == total:
             shown = [f"{event['arm']:>18}", f"{event['step']:>8}"]
             shown += [f"{'-' if event[c] is None else format(event[c], '.3f'):>8}" for c in columns[2:-1]]
-            print("  ".join([*shown, f"{left:>6.0f} s"]), flush=True)
+            print("  ".join([*shown, f"{left:>8}"]), flush=True)
         yield event
 
 
 def verdict(arm: str, rows: list[dict[str, Any]]) -> str:
-    """One arm in one sentence: the three numbers, and where gold was at its best."""
-    smooth = [
-        sum(r["gold"] for r in rows[max(0, i - 2) : i + 3]) / len(rows[max(0, i - 2) : i + 3]) for i in range(len(rows))
-    ]
+    """One arm in one sentence: the three numbers, and where gold (smoothed over five steps) was at its best."""
+    gold = [row["gold"] for row in rows]
+    smooth = [fmean(gold[max(0, i - 2) : i + 3]) for i in range(len(gold))]
     best = max(range(len(rows)), key=smooth.__getitem__)
     last = rows[-1]
     kl = "" if last["kl"] is None else f" at a KL of {last['kl']:.2f} nats"
     ended = "" if last["finished"] is None else f", and {last['finished']:.0%} of the responses end by themselves"
     return (
         f"{arm}: the proxy went from {rows[0]['proxy']:+.2f} to {last['proxy']:+.2f}{kl}; gold began at "
-        f"{rows[0]['gold']:+.2f}, was best around step {rows[best]['step']} ({smooth[best]:+.2f}) and ended at "
-        f"{last['gold']:+.2f}{ended}."
+        f"{gold[0]:+.2f}, was best around step {rows[best]['step']} ({smooth[best]:+.2f}) and ended at "
+        f"{gold[-1]:+.2f}{ended}."
     )

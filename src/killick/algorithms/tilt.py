@@ -22,7 +22,7 @@ def tilt(
     Raises:
         Refusal: at a beta below 0, infinite or NaN.
 
-    Source: Korbacki et al. 2022, arXiv 2205.11275; Rafailov et al. 2023, arXiv 2305.18290, equation 4.
+    Source: Korbak et al. 2022, arXiv 2205.11275; Rafailov et al. 2023, arXiv 2305.18290, equation 4.
     """
     if not 0 <= beta < float("inf"):
         raise Refusal(f"beta must be 0 or more and finite, not {beta:g}.")

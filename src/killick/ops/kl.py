@@ -55,7 +55,7 @@ def exact_kl(
         policy: log-probs.
         reference: log-probs; where it cannot follow the policy the KL is infinite, which is right.
     """
-    possible = policy > -torch.inf
+    possible = policy.exp() != 0  # an underflowed token cannot happen either; NaN stays in sight
     # Both operands are made harmless before they are multiplied, so that no 0 * inf reaches the gradient.
     p = torch.where(possible, policy, 0.0)
     difference = torch.where(possible, p - torch.where(possible, reference, 0.0), 0.0)

@@ -28,7 +28,7 @@ def pick(distribution: Float[Tensor, "*shape vocab"], tokens: Int[Tensor, "*shap
 
 def entropy(log_probs: Float[Tensor, "*shape vocab"]) -> Float[Tensor, "*shape"]:
     """Entropy of each distribution in nats; a token of probability 0 adds 0."""
-    return torch.special.entr(log_probs.exp()).sum(-1)
+    return -(log_probs.exp() * log_probs.where(log_probs != -torch.inf, 0.0)).sum(-1)
 
 
 def draw(log_probs: Float[Tensor, "batch vocab"], generator: torch.Generator) -> Int[Tensor, " batch"]:

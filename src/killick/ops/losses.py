@@ -37,10 +37,17 @@ def bradley_terry(
     return softplus(-difference) + (1 - label) * difference
 
 
-def group_average(losses: Float[Tensor, " pair"], group: Int[Tensor, " pair"]) -> Float[Tensor, ""]:
-    """Mean over groups of the mean inside each: a long ranking weighs no more than a short one (O-06)."""
-    _, place, counts = group.unique(return_inverse=True, return_counts=True)
-    return (losses / counts[place]).sum() / len(counts)
+def group_weights(group: Int[Tensor, " pair"], times: Int[Tensor, " group"]) -> Float[Tensor, " pair"]:
+    """Weights under which a sum of pair losses is the mean, over drawn groups, of the mean inside each (O-06).
+
+    A long ranking then weighs no more than a short one.
+
+    Args:
+        group: each pair's group, numbered from 0.
+        times: how often each group was drawn; all ones take each once.
+    """
+    counts = group.bincount(minlength=len(times))
+    return (times / counts.clamp(min=1) / times.sum())[group]
 
 
 def ppo_clip(

@@ -46,5 +46,5 @@ def bootstrap_interval(
     shape = (draws, len(values))
     rows = torch.randint(len(values), shape, generator=generator, device=values.device)
     means = values.double()[rows].mean(1)
-    low, high = means.quantile(torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)).tolist()
+    low, high = means.quantile(means.new_tensor([(1 - level) / 2, (1 + level) / 2])).tolist()
     return low, high

@@ -147,7 +147,8 @@ def reward_model(config: Config, world: Arithmetic, policy: TransformerPolicy) -
     for _ in fit(FitState(model, config.fit, generator), learned):
         pass
     best = ceiling(PlackettLuce(config.kappa), held, world.gold(held.rollout))
-    even, odd = float(model.weights[::2].mean()), float(model.weights[1::2].mean())
+    learnt = model.weights.detach()
+    even, odd = float(learnt[::2].mean()), float(learnt[1::2].mean())
     yield Note(
         f"Reward model on {len(learned)} pairs: held-out accuracy {accuracy(model, held):.3f} at a ceiling of "
         f"{best:.3f}; even digits {even:+.2f}, odd {odd:+.2f}"

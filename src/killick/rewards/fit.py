@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from killick.ops.losses import bradley_terry
+from killick.ops.losses import bradley_terry, group_weights
 from killick.ops.stats import pair_accuracy
 from killick.optimiser import Adam
 from killick.types import Preference, Refusal, Reward, Rollout, check_finite
@@ -120,18 +120,17 @@ def fit(state: FitState, preference: Preference) -> Iterator[FitStep]:
     config, model, device = state.config, state.model, preference.chosen.device
     with torch.no_grad():
         encoded = model.encode(preference.rollout)
-    _, place, counts = preference.group.unique(return_inverse=True, return_counts=True)
-    times = torch.ones_like(counts)
+    numbers, group = preference.group.unique(return_inverse=True)
+    times = torch.ones_like(numbers)
     while state.step < config.steps:
         if config.batch is not None:
-            drawn = torch.randint(len(counts), (config.batch,), generator=state.generator, device=device)
-            times = drawn.bincount(minlength=len(counts))
-        rows = times[place].nonzero()[:, 0]
+            drawn = torch.randint(len(numbers), (config.batch,), generator=state.generator, device=device)
+            times = drawn.bincount(minlength=len(numbers))
+        weights = group_weights(group, times)
+        rows = weights.nonzero()[:, 0]
         pairs = preference.pairs(rows)
         chosen, rejected = model.score(encoded[torch.cat((pairs.chosen, pairs.rejected))]).chunk(2)
-        # Each ranking is averaged first, and weighs as often as it was drawn.
-        weights = (times / counts)[place[rows]] / times.sum()
-        loss = (weights * bradley_terry(chosen, rejected, pairs.label, pairs.margin)).sum()
+        loss = (weights[rows] * bradley_terry(chosen, rejected, pairs.label, pairs.margin)).sum()
         check_finite("the reward model's loss is", loss.detach()[None], state.step)
         state.optimiser.zero_grad()
         loss.backward()
