@@ -204,7 +204,7 @@ class Policy(Protocol):
 class Value(Protocol):
     """A critic: the expected return at each response token, read before that token is written."""
 
-    def __call__(self, rollout: Rollout) -> Float[Tensor, "batch time"]:
+    def __call__(self, rollout: Rollout, /) -> Float[Tensor, "batch time"]:
         """Score units; what stands on padding means nothing."""
         ...
 
@@ -225,7 +225,7 @@ class Value(Protocol):
 class Reward(Protocol):
     """One number per response, in the reward's own unit."""
 
-    def __call__(self, rollout: Rollout) -> Float[Tensor, " batch"]:
+    def __call__(self, rollout: Rollout, /) -> Float[Tensor, " batch"]:
         """Score every response."""
         ...
 

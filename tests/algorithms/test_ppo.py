@@ -18,14 +18,15 @@ from killick.worlds.arithmetic import EOS, Arithmetic
 from learners import KINDS, Learner, RightPadded, learner, padded
 
 
-def ledger(state: PPOState, made: Learner, **more: Any) -> list[dict[str, float | None]]:
+def ledger(state: PPOState, made: Learner, **more: Any) -> list[dict[str, float]]:
     """All rows of a run as plain numbers."""
     rows = []
     for step in ppo(state, made.reward, more.pop("prompts", made.prompts), **more):
         assert step.kl is not None
-        row = {"proxy": step.proxy.mean(), "kl": step.kl.mean(), "kl_k1": step.kl_k1.mean(), "beta": step.beta,
-               "entropy": step.entropy, "length": step.rollout.lengths.float().mean()}  # fmt: skip
-        rows.append({name: float(value) for name, value in (row | step.stats).items()})
+        assert step.entropy is not None
+        tensors = {"proxy": step.proxy, "kl": step.kl, "kl_k1": step.kl_k1, "length": step.rollout.lengths}
+        row = {name: float(values.float().mean()) for name, values in tensors.items()}
+        rows.append(row | {"beta": step.beta, "entropy": step.entropy} | step.stats)
     return rows
 
 
@@ -138,13 +139,18 @@ def test_a_policy_that_always_ends_at_once_trains() -> None:
     assert all(torch.isfinite(parameter).all() for parameter in weights(state))
 
 
-def test_the_rate_falls_over_planned_optimiser_steps() -> None:
+def test_the_rate_falls_over_planned_optimiser_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     # O-38: 10 iterations x 4 epochs x 2 minibatches from 1e-3.
     made = learner("transformer")
     state = made.state(iterations=10, epochs=4, minibatches=2, learning_rate=1e-3, decay=True, batch=8)
     seen: list[float] = []
     step = state.optimiser.step
-    state.optimiser.step = lambda: (seen.append(state.optimiser.learning_rate), step())[1]  # type: ignore[method-assign]
+
+    def noted() -> None:
+        seen.append(state.optimiser.learning_rate)
+        step()
+
+    monkeypatch.setattr(state.optimiser, "step", noted)
     ledger(state, made)
     assert len(seen) == 80
     assert [seen[i] for i in (0, 8, 10, 40, 79)] == pytest.approx([1e-3, 9e-4, 8.75e-4, 5e-4, 1.25e-5])
@@ -194,7 +200,7 @@ def test_policy_reference_and_critic_share_no_storage() -> None:
     made = learner("transformer")
     state = made.state()
     assert state.value is not None
-    groups = [state.policy, state.reference, state.value]
+    groups: list[Any] = [state.policy, state.reference, state.value]
     places = [{p.data_ptr() for p in group.parameters()} for group in groups]
     assert not places[0] & places[1]
     assert not places[2] & (places[0] | places[1])
@@ -232,6 +238,8 @@ def test_kl_equals_a_recomputation_from_saved_weights() -> None:
     found = collected(state, made)
     with torch.no_grad():
         now, start = (policy.logprobs(found.rollout)[1] for policy in (state.policy, made.policy))
+    assert now is not None
+    assert start is not None
     kl = torch.nn.functional.kl_div(start, now, reduction="none", log_target=True).nan_to_num(0.0).sum(-1)
     assert torch.allclose((kl * found.rollout.mask).sum(1), found.kl, atol=1e-5)
 
