@@ -42,10 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = [word for word in given if word != "--debug"]
     try:
         command(given)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         if debug:
             raise
-        print("\nkillick: stopped.", file=sys.stderr)
+        print(f"\nkillick: stopped. {stop}".rstrip(), file=sys.stderr)
         sys.exit(130)
     except (ValueError, ArithmeticError, OSError) as error:
         if debug:
@@ -111,6 +111,8 @@ def run(given: list[str]) -> None:
             for row in narrate(recipe, config):
                 folder.log(row)
                 kept.append(row)
+        except KeyboardInterrupt as stop:
+            raise KeyboardInterrupt(f"The ledger so far is {folder.folder / 'metrics.jsonl'}.") from stop
         except ArithmeticError as error:
             arm = f"In arm {kept[-1]['arm']} or the one after it: " if kept else "Before the first arm: "
             raise ArithmeticError(f"{arm}{error} The ledger so far is in {folder.folder}.") from error

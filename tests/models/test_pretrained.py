@@ -2,7 +2,6 @@
 
 import math
 import os
-import random
 from dataclasses import replace
 
 import pytest
@@ -116,9 +115,14 @@ def test_with_dropout_the_log_probs_are_still_one_distribution_and_modes_come_ba
 def test_modes_come_back_after_an_error_too() -> None:
     """A sampler that fails must not leave a model without dropout."""
     model = torch.nn.Sequential(torch.nn.Dropout(0.5))
-    with pytest.raises(ZeroDivisionError), evaluating(model):
-        assert not model[0].training
-        raise ZeroDivisionError
+
+    def fail() -> None:
+        with evaluating(model):
+            assert not model[0].training
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert model[0].training
 
 
@@ -234,12 +238,11 @@ def test_more_tokens_than_the_model_has_and_a_temperature_of_zero_are_refused() 
         PretrainedPolicy(model, WORDS, temperature=0.0)
 
 
-def test_the_global_streams_are_left_alone() -> None:
+def test_the_global_stream_is_left_alone() -> None:
     """Sampling draws from the given generator only."""
     policy = PretrainedPolicy(llama(), WORDS)
-    before, python = torch.random.get_rng_state(), random.getstate()
+    before = torch.random.get_rng_state()
     first, again = (policy.sample(asked(), 1, seeded(9)) for _ in range(2))
     assert torch.equal(before, torch.random.get_rng_state())
-    assert python == random.getstate()
     assert torch.equal(first.responses, again.responses)
     assert torch.equal(first.logprobs, again.logprobs)

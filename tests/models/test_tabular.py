@@ -130,7 +130,7 @@ def test_padding_scores_nothing() -> None:
     rollout = given_answers(policy, [0], [[1, 2]])
     short = Rollout(rollout.prompts, rollout.prompt_mask, rollout.responses, torch.tensor([[True, False]]),
                     rollout.logprobs, rollout.finished)  # fmt: skip
-    assert float(policy.logprobs(short)[0][0, 1]) == 0.0
+    assert policy.logprobs(short)[0][0, 1].item() == 0.0
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,8 @@ class Transformer(nn.Module):
             self.head = nn.Linear(config.hidden, config.outputs, config.biases)
         self.to_empty(device=generator.device)
         initialise(self, generator)
-        self.register_buffer("rotation", rotations(config).to(generator.device), persistent=False)
+        if config.positions == "rotary":
+            self.register_buffer("rotation", rotations(config).to(generator.device), persistent=False)
 
     def forward(
         self,

@@ -33,14 +33,14 @@ def check_seed(seed: int) -> None:
 
 
 def find_device(name: str) -> str:
-    """Turn auto, cpu, cuda (or cuda:1) or mps into a device that is there.
+    """Turn auto, cpu, cuda (or cuda:1) or mps into a device that is there; auto is cuda where there is one, else cpu.
 
     Raises:
         Refusal: where it is not.
     """
     there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
-        return next(kind for kind in ("cuda", "mps", "cpu") if there[kind])
+        return "cuda" if there["cuda"] else "cpu"
     kind = name.split(":")[0]
     if kind not in there:
         raise Refusal(f"--device must be auto, cpu, cuda or mps, not {name}.")

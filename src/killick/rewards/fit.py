@@ -143,7 +143,7 @@ def fit(state: FitState, preference: Preference) -> Iterator[FitStep]:
 def accuracy(reward: Reward, preference: Preference, tie_credit: float = 0.5) -> float:
     """Share of pairs whose chosen response scores higher; an exact tie earns half unless told otherwise."""
     scores = reward(preference.rollout)
-    return float(pair_accuracy(scores[preference.chosen], scores[preference.rejected], tie_credit))
+    return float(pair_accuracy(scores[preference.chosen].cpu(), scores[preference.rejected].cpu(), tie_credit))
 
 
 class Standardised(nn.Module):
@@ -180,8 +180,9 @@ def standardise(model: nn.Module, rollout: Rollout, weights: Float[Tensor, " bat
     Raises:
         Refusal: where all scores are equal: such a reward prefers nothing.
     """
-    scores = model(rollout).double()
-    share = torch.ones_like(scores) / len(scores) if weights is None else weights.double() / weights.double().sum()
+    scores = model(rollout).cpu().double()
+    share = torch.ones_like(scores) if weights is None else weights.cpu().double()
+    share = share / share.sum()
     mean = (share * scores).sum()
     deviation = (share * (scores - mean).square()).sum().sqrt()
     if not deviation > 1e-9 * mean.abs().clamp(min=1.0):
