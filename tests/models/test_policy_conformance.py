@@ -4,9 +4,9 @@ from copy import deepcopy
 
 import pytest
 import torch
-from learners import KINDS, learner, padded
 
 from killick.types import Policy, Prompts, Rollout
+from learners import KINDS, learner, padded
 
 
 def draw(kind: str, count: int = 24, n: int = 2, seed: int = 0) -> tuple[Policy, Prompts, Rollout]:
