@@ -8,6 +8,7 @@ from contextlib import redirect_stderr
 from dataclasses import asdict, fields, is_dataclass, make_dataclass
 from importlib.metadata import version
 from io import StringIO
+from itertools import takewhile
 from pathlib import Path
 from statistics import fmean
 from types import ModuleType
@@ -114,8 +115,7 @@ def run(given: list[str]) -> None:
         except KeyboardInterrupt as stop:
             raise KeyboardInterrupt(f"The ledger so far is {folder.folder / 'metrics.jsonl'}.") from stop
         except ArithmeticError as error:
-            arm = f"In arm {kept[-1]['arm']} or the one after it: " if kept else "Before the first arm: "
-            raise ArithmeticError(f"{arm}{error} The ledger so far is in {folder.folder}.") from error
+            raise ArithmeticError(f"{error} The ledger so far is in {folder.folder}.") from error
     print()
     for arm in dict.fromkeys(row["arm"] for row in kept):
         print(verdict(arm, [row for row in kept if row["arm"] == arm]))
@@ -150,9 +150,10 @@ def parse(name: str, recipe: ModuleType, given: list[str]) -> tuple[Any, Path | 
     except SystemExit as stop:
         if not stop.code:
             raise
-        words = [line.strip("│╭╮╰╯─ ") for line in said.getvalue().splitlines()]
-        sentence = next((word for word in words if word.startswith("Error parsing")), " ".join(filter(None, words)))
-        raise ValueError(f"{sentence.rstrip('.')}; see killick run {name} --help.") from stop
+        # tyro draws a box: a title, what is wrong, a ruler, then help. Only what is wrong is wanted.
+        body = takewhile(lambda line: "────" not in line, said.getvalue().splitlines()[1:])
+        sentence = " ".join(" ".join(body).replace("│", " ").split()).rstrip(".")
+        raise ValueError(f"{sentence}; see killick run {name} --help.") from stop
     if unknown:
         flag = unknown[0].split("=")[0]
         raise ValueError(f"killick run {name} has no option {flag}{nearest(flag, list(flags(base)))}; see --help.")

@@ -40,9 +40,8 @@ def plain(value: Any) -> Any:
         return [plain(inner) for inner in value]
     if isinstance(value, (str, bool, int)) or value is None:
         return value
-    if hasattr(value, "item") and getattr(value, "size", 1) != 0:
-        value = value.tolist() if getattr(value, "ndim", 0) else value.item()
-        return plain(value)
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return str(value)
@@ -91,9 +90,9 @@ class Run:
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
             folder.mkdir()
-        except FileExistsError as error:
-            raise Refusal(f"{folder} exists already; name a new folder with --out.") from error
         except OSError as error:
+            if folder.exists():
+                raise Refusal(f"{folder} exists already; name a new folder with --out.") from error
             raise Refusal(f"{folder} cannot be made ({error.strerror}); name another folder with --out.") from error
         self.write("config.json", {"recipe": recipe, **config})
         self.write("environment.json", environment())

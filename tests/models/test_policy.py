@@ -1,9 +1,11 @@
 """The transformer policy: what it samples is what it scores, whatever its shape, padding or neighbours."""
 
 import itertools
+import json
 import math
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import pytest
 import torch
@@ -299,9 +301,7 @@ def test_a_file_without_a_tensor_is_refused_by_its_name(tmp_path, name: str) -> 
     assert "\n" not in str(refusal.value)
 
 
-def rewrite(path, settings_: dict, tensors: dict[str, Tensor]) -> None:
-    import json
-
+def rewrite(path, settings_: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     save_file(tensors, path, {"killick": json.dumps(settings_)})
 
 

@@ -149,20 +149,28 @@ def test_the_generator_alone_decides_the_weights() -> None:
 
 @every_shape
 def test_states_read_through_the_cache_are_those_of_one_pass(config: TransformerConfig) -> None:
-    """Four tokens at once, then one, one and two; with and without padding on the left (1e-5 in float32)."""
+    """Four tokens at once, then one by one; with and without padding on the left (1e-5 in float32)."""
     model, ids = network(config), ids_of(3, 8)
     for mask in (None, torch.tensor([[1] * 8, [0] + [1] * 7, [0, 0, 0] + [1] * 5]).bool()):
         whole = model(ids, mask).view(3, 8, -1)
         caches = [Cache(3, config, 8, model.head.weight) for _ in model.blocks]
         parts = []
-        for start, stop in ((0, 4), (4, 5), (5, 6), (6, 8)):
-            if mask is None and 0 < start < stop - 1:
-                seen = torch.ones(3, stop, dtype=torch.bool)  # several new tokens behind a cache need the mask
-            else:
-                seen = None if mask is None else mask[:, :stop]
+        for start, stop in ((0, 4), (4, 5), (5, 6), (6, 7), (7, 8)):
+            seen = None if mask is None else mask[:, :stop]
             parts.append(model(ids[:, start:stop], seen, 0, caches).view(3, stop - start, -1))
         real = torch.ones(3, 8, dtype=torch.bool) if mask is None else mask
         assert_close(torch.cat(parts, 1)[real], whole[real], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_several_new_tokens_behind_a_cache_see_all_of_it(masked: bool) -> None:
+    """Four tokens, then four more at once, with a mask of ones and without a mask: the states of one pass (1e-5)."""
+    model, ids = network(), ids_of(3, 8)
+    caches = [Cache(3, SMALL, 8, model.head.weight) for _ in model.blocks]
+    model(ids[:, :4], None, 0, caches)
+    mask = torch.ones(3, 8, dtype=torch.bool) if masked else None
+    found = model(ids[:, 4:], mask, 0, caches)
+    assert_close(found, model(ids, None, 4), atol=1e-5, rtol=1e-5)
 
 
 @every_shape

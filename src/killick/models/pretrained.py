@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
+from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from killick.models.decoding import check_temperature, decode, score, sequence
@@ -58,9 +59,14 @@ class PretrainedPolicy(nn.Module):
         except ImportError as error:
             raise Refusal("A pretrained policy needs transformers; install killick[hf].") from error
         try:
-            model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
+            model, found = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, output_loading_info=True)
+        except SafetensorError as error:
+            raise Refusal(f"The weights in {folder} are damaged ({error}).") from error
         except (OSError, ValueError) as error:
             raise Refusal(f"{folder} is no folder of a causal language model.") from error
+        if found["missing_keys"]:
+            missing = ", ".join(sorted(found["missing_keys"]))
+            raise Refusal(f"{folder} lacks the weights {missing}; a model with fresh ones in their place is noise.")
         return cls(model, vocabulary, temperature)
 
     def save(self, folder: Path) -> None:

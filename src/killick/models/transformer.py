@@ -54,6 +54,11 @@ class TransformerConfig:
         Raises:
             Refusal: naming the field.
         """
+        choices = {"norm": ("layer", "rms"), "positions": ("learned", "rotary"),
+                   "activation": ("relu", "gelu", "swiglu"), "initialisation": ("torch", "normal")}  # fmt: skip
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                raise Refusal(f"A transformer's {name} is one of {', '.join(known)}, not {getattr(self, name)}.")
         for name, value in asdict(self).items():
             if isinstance(value, int) and not isinstance(value, bool) and value < 1:
                 raise Refusal(f"A transformer's {name} must be at least 1, not {value}.")
@@ -142,13 +147,15 @@ class Transformer(nn.Module):
         super().__init__()
         config.validate()
         self.config = config
-        with torch.device("meta"):
+        # torch fills new layers from its global stream, which is put back; its meta device would spare that, but
+        # imports symbolic algebra at the first random fill: seconds in every process.
+        with torch.random.fork_rng(devices=[]):
             self.embed = nn.Embedding(config.inputs, config.hidden)
             self.place = nn.Embedding(config.context, config.hidden) if config.positions == "learned" else None
             self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
             self.final_norm = norm(config) if config.final_norm else nn.Identity()
             self.head = nn.Linear(config.hidden, config.outputs, config.biases)
-        self.to_empty(device=generator.device)
+        self.to(generator.device)
         initialise(self, generator)
         if config.positions == "rotary":
             self.register_buffer("rotation", rotations(config).to(generator.device), persistent=False)
@@ -177,6 +184,8 @@ class Transformer(nn.Module):
             raise Refusal(f"A sequence of {start + new} tokens is longer than the context of {self.config.context}.")
         x, positions = self.read(ids, mask, start)
         rotation = None if self.place is not None else self.rotation[positions]
+        if mask is None and start and new > 1:  # a causal flag would align the queries with the first keys
+            mask = torch.ones(batch, start + new, dtype=torch.bool, device=ids.device)
         visible = None if mask is None else visibility(mask, new)
         for layer, block in enumerate(self.blocks):
             x = block(x, batch, rotation, visible, caches[layer] if caches else None)

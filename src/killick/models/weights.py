@@ -33,7 +33,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         with safe_open(path, "pt") as file:
             settings = json.loads((file.metadata() or {})["killick"])
             return settings, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except FileNotFoundError as error:
-        raise Refusal(f"There is no weights file {path}.") from error
+    except OSError as error:
+        raise Refusal(f"{path} cannot be read as a weights file ({error.strerror or 'no such file'}).") from error
     except (SafetensorError, KeyError, ValueError) as error:
         raise Refusal(f"{path} is not a weights file that killick wrote, or it is damaged ({error}).") from error

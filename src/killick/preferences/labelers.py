@@ -75,6 +75,8 @@ class PlackettLuce:
             raise Refusal(f"A ranking needs k of at least 2 responses per prompt, not {k}: one response gives no pair.")
         if len(gold) % k:
             raise Refusal(f"{len(gold)} responses do not fall into rankings of {k}.")
+        if not bool((rollout.prompts.view(len(gold) // k, k, -1) == rollout.prompts[::k, None]).all()):
+            raise Refusal(f"Each {k} rows that stand together must answer one prompt; sample {k} responses to each.")
         uniform = torch.rand(gold.shape, generator=generator, device=gold.device).clamp(min=1e-30)
         noisy = self.kappa * gold - (-uniform.log()).log()
         order = noisy.view(-1, k).argsort(1, descending=True)

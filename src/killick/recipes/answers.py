@@ -21,7 +21,7 @@ from killick.ops.kl import exact_kl
 from killick.ops.logprobs import draw
 from killick.ops.stats import rank_correlation
 from killick.preferences.labelers import BradleyTerry
-from killick.recipes.ledger import Note, Row, arm_name, ledger_row
+from killick.recipes.ledger import Note, Row, arm_name, in_arm, ledger_row
 from killick.recipes.settings import check_betas, check_seed, find_device
 from killick.rewards.fit import FitConfig, FitState, fit, standardise
 from killick.rewards.head import Head
@@ -201,7 +201,7 @@ def measure(world: Answers, reference: Tensor, scores: Tensor, logprobs: Tensor)
     }
 
 
-def words(found: dict[str, float]) -> str:
+def words(found: Row) -> str:
     """The three numbers as one reads them."""
     return f"proxy {found['proxy']:.3f}, gold {found['gold']:.3f}, KL {found['kl']:.3f} nats"
 
@@ -210,12 +210,13 @@ def trained(
     arm: str, config: Config, world: Answers, scores: Tensor, optimum: Tensor, loop: Loop
 ) -> Iterator[Note | Row]:
     """Rows of one arm, exact, with the distance to the optimum; the last one in words."""
-    for logprobs, step in loop:
-        row = ledger_row(arm, config.seed, step, world.gold(step.rollout), world.vocabulary)
-        row |= measure(world, world.reference, scores, logprobs)
-        row["tv_to_optimum"] = float((logprobs.exp() - optimum.exp()).abs().sum(1).mean() / 2)
-        row["kl_to_optimum"] = float(exact_kl(logprobs, optimum).mean())
-        yield row
+    with in_arm(arm):
+        for logprobs, step in loop:
+            row = ledger_row(arm, config.seed, step, world.gold(step.rollout), world.vocabulary)
+            row |= measure(world, world.reference, scores, logprobs)
+            row["tv_to_optimum"] = float((logprobs.exp() - optimum.exp()).abs().sum(1).mean() / 2)
+            row["kl_to_optimum"] = float(exact_kl(logprobs, optimum).mean())
+            yield row
     yield Note(
         f"{arm}: {words(row)}; distance to the optimum {row['tv_to_optimum']:.3f} in total variation, "
         f"{row['kl_to_optimum']:.4f} nats"

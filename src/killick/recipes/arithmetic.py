@@ -19,7 +19,7 @@ from killick.models.transformer import Transformer, TransformerConfig
 from killick.models.value import Critic
 from killick.preferences.labelers import PlackettLuce, ceiling
 from killick.preferences.pairing import pairs, part
-from killick.recipes.ledger import Note, Row, arm_name, ledger_row
+from killick.recipes.ledger import Note, Row, arm_name, in_arm, ledger_row
 from killick.recipes.settings import check_betas, check_seed, find_device
 from killick.rewards.counts import Counts
 from killick.rewards.fit import FitConfig, FitState, accuracy, fit
@@ -109,9 +109,10 @@ def run(config: Config) -> Iterator[Note | Row]:
         generator = stage_generator(config.seed, f"ppo {arm}", config.device)
         critic = Critic.from_network(policy.network)
         state = PPOState(learner, reference, critic, config.ppo, generator, Leash(beta))
-        for step in ppo(state, reward, world.prompts, world.demonstrations):
-            correct = float(world.correct(step.rollout).float().mean())
-            yield ledger_row(arm, config.seed, step, world.gold(step.rollout), world.vocabulary, accuracy=correct)
+        with in_arm(arm):
+            for step in ppo(state, reward, world.prompts, world.demonstrations):
+                correct = float(world.correct(step.rollout).float().mean())
+                yield ledger_row(arm, config.seed, step, world.gold(step.rollout), world.vocabulary, accuracy=correct)
 
 
 def supervised(config: Config, world: Arithmetic) -> Generator[Note | Row, None, TransformerPolicy]:

@@ -15,7 +15,7 @@ from killick.models.policy import TransformerPolicy, check_network
 from killick.models.transformer import Transformer, TransformerConfig
 from killick.preferences.labelers import BradleyTerry, ceiling
 from killick.preferences.pairing import neighbours
-from killick.recipes.ledger import Note, Row, arm_name, ledger_row
+from killick.recipes.ledger import Note, Row, arm_name, in_arm, ledger_row
 from killick.recipes.settings import check_betas, check_seed, find_device
 from killick.rewards.fit import FitConfig, FitState, Standardised, accuracy, fit, standardise
 from killick.rewards.pooled import Pooled
@@ -99,9 +99,10 @@ def run(config: Config) -> Iterator[Note | Row]:
         learner, reference = deepcopy(policy), deepcopy(policy).requires_grad_(False)
         generator = stage_generator(config.seed, f"ppo {arm}", config.device)
         state = PPOState(learner, reference, None, config.ppo, generator, Leash(beta))
-        for step in ppo(state, reward, world.prompts):
-            count = float(world.count(step.rollout).float().mean())
-            yield ledger_row(arm, config.seed, step, world.gold(step.rollout), world.vocabulary, emphasis=count)
+        with in_arm(arm):
+            for step in ppo(state, reward, world.prompts):
+                count = float(world.count(step.rollout).float().mean())
+                yield ledger_row(arm, config.seed, step, world.gold(step.rollout), world.vocabulary, emphasis=count)
 
 
 def supervised(config: Config, world: Emphasis) -> Generator[Note | Row, None, TransformerPolicy]:

@@ -1,12 +1,14 @@
 """The ledger's columns, the same for every algorithm, and the notes between the rows."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from jaxtyping import Float
 from torch import Tensor
 
-from killick.types import Step, Vocabulary
+from killick.types import NonFinite, Step, Vocabulary
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,15 @@ class Note:
 
 
 Row: TypeAlias = dict[str, Any]
+
+
+@contextmanager
+def in_arm(arm: str) -> Iterator[None]:
+    """Name the arm in which a number broke."""
+    try:
+        yield
+    except NonFinite as error:
+        raise NonFinite(f"In arm {arm}: {error}") from error
 
 
 def arm_name(beta: float, *parts: str) -> str:

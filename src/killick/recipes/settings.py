@@ -1,5 +1,6 @@
 """What every recipe's settings share: arms, seeds, and the device."""
 
+import re
 from collections.abc import Sequence
 
 import torch
@@ -18,18 +19,19 @@ def check_betas(betas: Sequence[float]) -> None:
     for beta in betas:
         if not 0 <= beta < float("inf"):
             raise Refusal(f"beta must be 0 or more and finite, not {beta:g}; 0 takes the leash off.")
-    if len(set(betas)) < len(betas):
-        raise Refusal(f"Each beta is one arm, but {' '.join(f'{b:g}' for b in betas)} names one twice.")
+    names = [f"{beta:g}" for beta in betas]
+    if len(set(names)) < len(names):
+        raise Refusal(f"Each beta is one arm, but {' '.join(names)} names one twice.")
 
 
 def check_seed(seed: int) -> None:
     """Refuse a seed that cannot be.
 
     Raises:
-        Refusal: below 0.
+        Refusal: below 0 or beyond 63 bits.
     """
-    if seed < 0:
-        raise Refusal(f"A seed must be 0 or more, not {seed}.")
+    if not 0 <= seed < 2**63:
+        raise Refusal(f"A seed must be 0 or more and below 2^63, not {seed}.")
 
 
 def find_device(name: str) -> str:
@@ -41,9 +43,9 @@ def find_device(name: str) -> str:
     there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
         return "cuda" if there["cuda"] else "cpu"
-    kind = name.split(":")[0]
+    kind = "cuda" if re.fullmatch(r"cuda:\d+", name) else name
     if kind not in there:
-        raise Refusal(f"--device must be auto, cpu, cuda or mps, not {name}.")
+        raise Refusal(f"--device must be auto, cpu, cuda, cuda:1 (any number) or mps, not {name}.")
     if not there[kind]:
         raise Refusal(f"--device {name} was asked for, but torch finds no {kind} here; use --device cpu or auto.")
     return name

@@ -181,6 +181,7 @@ def standardise(model: nn.Module, rollout: Rollout, weights: Float[Tensor, " bat
         Refusal: where all scores are equal: such a reward prefers nothing.
     """
     scores = model(rollout).cpu().double()
+    check_finite("scores on the reference's responses are", scores)
     share = torch.ones_like(scores) if weights is None else weights.cpu().double()
     share = share / share.sum()
     mean = (share * scores).sum()

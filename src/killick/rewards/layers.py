@@ -9,7 +9,8 @@ from torch import nn
 
 def linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
     """A linear layer with torch's own start: the same numbers as `nn.Linear` under `torch.manual_seed` of that seed."""
-    layer = nn.utils.skip_init(nn.Linear, inputs, outputs, device=generator.device)
+    with torch.random.fork_rng(devices=[]):  # not skip_init: its meta device imports symbolic algebra, for seconds
+        layer = nn.Linear(inputs, outputs).to(generator.device)
     nn.init.kaiming_uniform_(layer.weight, math.sqrt(5), generator=generator)
     nn.init.uniform_(layer.bias, -1 / math.sqrt(inputs), 1 / math.sqrt(inputs), generator)
     return layer

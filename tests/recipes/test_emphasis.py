@@ -1,0 +1,140 @@
+"""The emphasis recipe, shrunk to seconds: its rows, its start, its seed, and what it refuses."""
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import pytest
+
+from killick.algorithms.ppo_config import PPOConfig
+from killick.algorithms.sft import SFTConfig
+from killick.models.transformer import TransformerConfig
+from killick.recipes import emphasis
+from killick.recipes.emphasis import Config
+from killick.recipes.ledger import Note, Row
+from killick.rewards.fit import FitConfig
+from killick.types import Refusal
+
+QUICK = Config(device="cpu").quick()
+TINY = replace(
+    QUICK,
+    betas=(0.0, 0.5),
+    pairs=60,
+    validation=40,
+    hidden=8,
+    sft=replace(QUICK.sft, steps=4, batch=32),
+    fit=FitConfig(steps=20, batch=16, learning_rate=1e-2),
+    ppo=replace(QUICK.ppo, iterations=3, batch=16),
+    network=TransformerConfig(25, 24, context=13, hidden=16, layers=1, heads=2, feed_forward=16, final_norm=False),
+)
+COLUMNS = [
+    "arm", "seed", "step", "proxy", "gold", "kl", "kl_k1", "beta", "entropy", "length", "finished", "emphasis",
+    "policy_loss", "ratio", "ratio_error", "step_kl", "clip_fraction", "bounded", "grad_norm",
+    "steps_planned", "steps_done", "steps_skipped",
+]  # fmt: skip
+
+
+@cache
+def told(config: Config) -> tuple[list[Row], list[str]]:
+    """All rows and all notes of a run; each run once."""
+    events = list(emphasis.run(config))
+    rows = [event for event in events if not isinstance(event, Note)]
+    return rows, [event.text for event in events if isinstance(event, Note)]
+
+
+def test_every_step_of_every_arm_has_a_row_with_the_same_columns() -> None:
+    """As many as announced, arm by arm, steps from 0; every response is twelve tokens long and none finishes."""
+    rows, _ = told(TINY)
+    assert len(rows) == emphasis.rows(TINY) == 6
+    assert [(row["arm"], row["step"]) for row in rows] == [
+        (arm, step) for arm in ("beta=0", "beta=0.5") for step in range(3)
+    ]
+    assert all(list(row) == COLUMNS for row in rows)
+    for row in rows:
+        assert (row["length"], row["finished"]) == (12, None)
+        assert 0 <= row["emphasis"] <= 12
+        assert (row["steps_planned"], row["steps_done"], row["steps_skipped"]) == (16, 16, 0)
+
+
+def test_every_arm_starts_at_its_reference_and_leaves_it() -> None:
+    """KL 0 at step 0 (float32 rounding over 12 tokens: 1e-5); then above 0; the first ratio of a step is 1 (12 tokens
+    in one sequence ratio: 5e-5)."""
+    for row in told(TINY)[0]:
+        if row["step"] == 0:
+            assert [row["kl"], row["kl_k1"]] == pytest.approx([0, 0], abs=1e-5)
+        else:
+            assert row["kl"] > 1e-6
+        assert row["ratio_error"] <= 5e-5
+
+
+def test_the_proxy_starts_on_the_scale_of_the_reference() -> None:
+    """Mean 0 and deviation 1 on the reference's samples: the mean of 16 responses is within 4 / sqrt(16) = 1."""
+    assert all(abs(row["proxy"]) < 1 for row in told(TINY)[0] if row["step"] == 0)
+
+
+def test_the_same_seed_gives_identical_rows_twice_and_another_seed_others() -> None:
+    """Every number, bit for bit, from the first SFT batch to the last update."""
+    again = [event for event in emphasis.run(TINY) if isinstance(event, dict)]
+    assert again == told(TINY)[0]
+    other = replace(TINY, seed=1, betas=(0.0,))
+    assert [row["gold"] for row in told(other)[0]] != [row["gold"] for row in again[:3]]
+
+
+def test_an_arm_is_the_same_whoever_ran_before_it() -> None:
+    """Second in line, or alone."""
+    assert told(replace(TINY, betas=(0.5,)))[0] == told(TINY)[0][3:]
+
+
+def test_the_notes_report_the_stages() -> None:
+    """SFT gold, then the reward model's strict accuracy on other pairs beside its ceiling."""
+    notes = told(TINY)[1]
+    assert any(note.startswith("SFT policy: gold ") for note in notes)
+    assert "Reward model on 60 pairs" in notes[-1]
+    assert "on 40 others" in notes[-1]
+
+
+def test_quick_is_the_same_path_and_smaller() -> None:
+    """It validates, keeps arms, seed, network and reward model, and is announced as under a minute."""
+    QUICK.validate()
+    full = Config(device="cpu")
+    kept = ("betas", "seed", "network", "hidden", "noise", "fit")
+    assert all(getattr(QUICK, name) == getattr(full, name) for name in kept)
+    assert emphasis.rows(QUICK) < emphasis.rows(full) == 150
+    assert emphasis.seconds(QUICK) < min(60, emphasis.seconds(full))
+
+
+def test_the_defaults_are_the_sources() -> None:
+    """4,000 and 2,000 pairs at noise 0.1; 800 SFT steps; 600 steps of 128; 150 iterations of 256 in 4 x 64, clip .2."""
+    c = Config()
+    assert (c.pairs, c.validation, c.noise, c.hidden) == (4000, 2000, 0.1, 64)
+    assert (c.sft.steps, c.sft.batch, c.sft.learning_rate) == (800, 256, 3e-3)
+    assert (c.fit.steps, c.fit.batch, c.fit.learning_rate) == (600, 128, 1e-3)
+    assert (c.ppo.iterations, c.ppo.batch, c.ppo.epochs, c.ppo.minibatches) == (150, 256, 4, 4)
+    assert (c.ppo.clip_range, c.ppo.learning_rate, c.ppo.level, c.ppo.max_grad_norm) == (0.2, 3e-5, "sequence", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"betas": ()}, "No beta"),
+        ({"betas": (-0.5,)}, "not -0.5"),
+        ({"seed": -1}, "A seed must be 0 or more, not -1"),
+        ({"pairs": 0}, "--pairs, --validation and --hidden must be at least 1, not 0, 2000 and 64"),
+        ({"validation": -1}, "not 4000, -1 and 64"),
+        ({"hidden": 0}, "not 4000, 2000 and 0"),
+        ({"noise": 0.0}, "--noise must be a positive number, not 0"),
+        ({"noise": float("nan")}, "--noise"),
+        ({"device": "tpu"}, "--device"),
+        ({"network": TransformerConfig(24, 24, context=13)}, "reads 24 tokens, but the vocabulary needs 25"),
+        ({"network": TransformerConfig(25, 25, context=13)}, "25 outputs, the vocabulary 24"),
+        ({"network": TransformerConfig(25, 24, context=11)}, "context of 11 is too short"),
+        ({"sft": SFTConfig(learning_rate=0.0)}, "learning_rate"),
+        ({"fit": FitConfig(batch=0)}, "batch"),
+        ({"ppo": PPOConfig(batch=2, minibatches=4)}, "minibatches"),
+    ],
+)
+def test_settings_that_cannot_run_are_refused_by_name(change: dict[str, Any], word: str) -> None:
+    """Before anything runs."""
+    Config().validate()
+    with pytest.raises(Refusal, match=word):
+        replace(Config(), **change).validate()

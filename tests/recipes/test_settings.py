@@ -1,0 +1,78 @@
+"""What all recipes refuse alike: arms, seeds, devices."""
+
+import math
+
+import pytest
+import torch
+
+from killick.recipes.settings import check_betas, check_seed, find_device
+from killick.types import Refusal
+
+
+@pytest.mark.parametrize(
+    ("betas", "sentence"),
+    [
+        ((), "No beta was given; name at least one"),
+        ((-0.1,), "not -0.1; 0 takes the leash off"),
+        ((0.0, math.nan), "not nan"),
+        ((math.inf,), "not inf"),
+        ((0.1, 0.3, 0.1), "0.1 0.3 0.1 names one twice"),
+    ],
+)
+def test_betas_that_make_no_arms_are_refused(betas: tuple[float, ...], sentence: str) -> None:
+    """The sentence shows what was given."""
+    with pytest.raises(Refusal, match=sentence):
+        check_betas(betas)
+
+
+def test_betas_whose_arms_would_have_one_name_are_refused() -> None:
+    """0.1 and 0.10000001 are both called beta=0.1: their rows could not be told apart."""
+    with pytest.raises(Refusal, match="twice"):
+        check_betas((0.1, 0.10000001))
+
+
+def test_zero_and_any_finite_beta_are_arms() -> None:
+    """No leash, and leashes of any length, in any order."""
+    check_betas((0.5, 0.0, 1e-6, 1e6))
+
+
+def test_a_negative_seed_is_refused() -> None:
+    """0 is a seed."""
+    check_seed(0)
+    with pytest.raises(Refusal, match="0 or more, not -1"):
+        check_seed(-1)
+
+
+def test_auto_takes_a_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the CPU elsewhere."""
+    for there, name in ((True, "cuda"), (False, "cpu")):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
+        assert find_device("auto") == name
+    assert find_device("cpu") == "cpu"
+
+
+def test_a_device_that_is_not_there_is_refused_and_one_that_is_keeps_its_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """cuda:1 is a cuda."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert find_device("cuda:1") == "cuda:1"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for name in ("cuda", "cuda:1"):
+        with pytest.raises(Refusal, match=f"--device {name} was asked for, but torch finds no cuda here"):
+            find_device(name)
+
+
+@pytest.mark.parametrize("name", ["tpu", "", "CPU", "gpu:0"])
+def test_a_device_that_nobody_has_is_refused(name: str) -> None:
+    """The sentence lists the words that there are."""
+    with pytest.raises(Refusal, match=f"must be auto, cpu, cuda or mps, not {name}"):
+        find_device(name)
+
+
+@pytest.mark.parametrize("name", ["cpu:x", "cpu:", "cpu:0:1"])
+def test_a_device_that_torch_cannot_read_is_refused(name: str) -> None:
+    """Here, and not by torch in the middle of a run."""
+    with pytest.raises(Refusal, match=name):
+        find_device(name)

@@ -1,0 +1,152 @@
+"""Adam: torch's own numbers, bit for bit, without the rest of `torch.optim`."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from killick.optimiser import Adam
+
+modest = settings(max_examples=20, deadline=None, derandomize=True)
+SHAPES = ((3, 4), (4,), (), (2, 3, 2))
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def parameters(seed: int = 0) -> list[nn.Parameter]:
+    generator = seeded(seed)
+    return [nn.Parameter(torch.randn(shape, generator=generator)) for shape in SHAPES]
+
+
+def push(rows: list[nn.Parameter], step: int, without: tuple[int, ...] = ()) -> None:
+    """The same gradients for the same step, of very different size; none where asked."""
+    generator = seeded(1000 + step)
+    for index, parameter in enumerate(rows):
+        gradient = torch.randn(parameter.shape, generator=generator) * 10.0 ** (3 * index - 6)
+        parameter.grad = None if index in without else gradient
+
+
+# Closed forms
+
+
+def test_the_first_step_is_the_rate_against_the_sign_of_the_gradient() -> None:
+    """Moments corrected: g / (|g| + 1e-8), so -0.1, +0.1, and for a gradient of 1e-8 half the rate; 0 stays."""
+    parameter = nn.Parameter(torch.zeros(4))
+    parameter.grad = torch.tensor([5.0, -1e-3, 1e-8, 0.0])
+    Adam([parameter], 0.1).step()
+    assert parameter.tolist() == pytest.approx([-0.1, 0.1, -0.05, 0.0], abs=2e-6)
+
+
+def test_two_steps_by_hand() -> None:
+    """Gradients 1 then -1, rate 1: first moment .9 * .1 - .1 = -.01, corrected by 1 - .81 = .19: -.0526316; second
+    moment 1 after correction; so 0 - 1 + .0526316 = -.9473684."""
+    parameter = nn.Parameter(torch.zeros(()))
+    optimiser = Adam([parameter], 1.0)
+    for gradient in (1.0, -1.0):
+        parameter.grad = torch.tensor(gradient)
+        optimiser.step()
+    assert parameter.item() == pytest.approx(-0.9473684, abs=1e-6)
+
+
+# Torch's own
+
+
+def test_forty_steps_are_torchs_fused_adam_bit_for_bit() -> None:
+    """Four shapes; one parameter never has a gradient, one only from step 10 on but for step 20; the rate changes."""
+    mine, theirs = parameters(), parameters()
+    adam = Adam(mine, 1e-2)
+    torchs = torch.optim.Adam(theirs, lr=1e-2, fused=True)
+    for step in range(40):
+        without = (1, 2) if step < 10 or step == 20 else (1,)
+        push(mine, step, without)
+        push(theirs, step, without)
+        if step == 30:
+            adam.learning_rate = torchs.param_groups[0]["lr"] = 3e-4
+        adam.step()
+        torchs.step()
+        for a, b in zip(mine, theirs, strict=True):
+            assert torch.equal(a, b)
+    assert torch.equal(mine[1], parameters()[1])
+    assert not torch.equal(mine[2], parameters()[2])
+
+
+# Invariants
+
+
+@modest
+@given(st.integers(0, 5), st.integers(1, 5))
+def test_going_on_from_a_saved_state_is_bit_equal(before: int, after: int) -> None:
+    """Moments, step counts and rate; the saved state is a copy that later steps do not move."""
+    whole = parameters()
+    optimiser = Adam(whole, 1e-2)
+    for step in range(before):
+        push(whole, step, (1,))
+        optimiser.step()
+    optimiser.learning_rate = 5e-3
+    state, weights = optimiser.state_dict(), [p.detach().clone() for p in whole]
+    for step in range(before, before + after):
+        push(whole, step)
+        optimiser.step()
+    rest = [nn.Parameter(weight) for weight in weights]
+    other = Adam(rest, 1.0)
+    other.load_state_dict(state)
+    assert other.learning_rate == 5e-3
+    for step in range(before, before + after):
+        push(rest, step)
+        other.step()
+    assert all(torch.equal(a, b) for a, b in zip(whole, rest, strict=True))
+
+
+def test_the_state_survives_torchs_safe_loader(tmp_path: Path) -> None:
+    """Tensors and plain types only."""
+    rows = parameters()
+    optimiser = Adam(rows, 1e-2)
+    push(rows, 0)
+    optimiser.step()
+    torch.save(optimiser.state_dict(), tmp_path / "state.pt")
+    loaded = torch.load(tmp_path / "state.pt", weights_only=True)
+    for name in ("first", "second", "steps"):
+        assert all(torch.equal(a, b) for a, b in zip(loaded[name], optimiser.state_dict()[name], strict=True))
+    assert loaded["rate"] == 1e-2
+
+
+def test_without_any_gradient_nothing_moves_and_nothing_is_counted() -> None:
+    """Also after gradients were forgotten."""
+    rows = parameters()
+    optimiser = Adam(rows, 1.0)
+    push(rows, 0)
+    optimiser.zero_grad()
+    optimiser.step()
+    assert all(torch.equal(a, b) for a, b in zip(rows, parameters(), strict=True))
+    assert all(p.grad is None for p in rows)
+    assert [float(step) for step in optimiser.steps] == [0.0] * 4
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("piece", ["first", "second", "steps", "rate"])
+def test_a_state_without_a_piece_is_a_key_error(piece: str) -> None:
+    """Never a default."""
+    optimiser = Adam(parameters(), 1e-2)
+    state = optimiser.state_dict()
+    del state[piece]
+    with pytest.raises(KeyError, match=piece):
+        optimiser.load_state_dict(state)
+
+
+def test_a_state_of_another_shape_or_number_is_a_value_error() -> None:
+    """A moment of another shape names both shapes; one parameter too few does not pass in silence."""
+    optimiser = Adam(parameters(), 1e-2)
+    state = optimiser.state_dict()
+    state["second"][0] = torch.zeros(4, 3)
+    with pytest.raises(ValueError, match=r"shape \(4, 3\), not \(3, 4\)"):
+        optimiser.load_state_dict(state)
+    fewer = Adam(parameters()[:3], 1e-2).state_dict()
+    with pytest.raises(ValueError, match="shorter"):
+        optimiser.load_state_dict(fewer)
