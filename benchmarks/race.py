@@ -46,7 +46,7 @@ def ours(batch: int, prompt: int, time: int, minibatches: int) -> Iterator[Step]
     config = PPOConfig(iterations=10**9, batch=batch, minibatches=minibatches, learning_rate=3e-4)
     reference = deepcopy(policy).requires_grad_(False)
     state = PPOState(policy, reference, Critic(network(1)), config, generator, Leash(0.05))
-    return ppo(state, reward, prompts)
+    return ppo(state, reward, prompts=prompts)
 
 
 def race(name: str, rounds: int) -> None:

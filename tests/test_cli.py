@@ -320,7 +320,7 @@ def poisoned(monkeypatch: pytest.MonkeyPatch, healthy: int) -> None:
             scores: torch.Tensor = self.model(rollout)
             return scores if self.calls <= 1 + healthy else scores * float("nan")
 
-    monkeypatch.setattr(answers, "standardise", lambda *given: Poisoned(standardise(*given)))
+    monkeypatch.setattr(answers, "standardise", lambda *given, **named: Poisoned(standardise(*given, **named)))
 
 
 def test_scores_that_are_no_numbers_stop_the_run_and_say_where(

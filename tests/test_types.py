@@ -37,7 +37,7 @@ def test_the_complaint_names_the_quantity_the_step_and_the_rows(poison: float) -
     values = torch.zeros(4, 2)
     values[1, 0] = values[3, 1] = poison
     with pytest.raises(NonFinite) as caught:
-        check_finite("scores are", values, 7)
+        check_finite("scores are", values, step=7)
     assert str(caught.value) == "scores are not finite at step 7 in 2 of 4 rows (row 1, 3)."
     with pytest.raises(NonFinite) as caught:
         check_finite("scores are", values)
@@ -47,7 +47,7 @@ def test_the_complaint_names_the_quantity_the_step_and_the_rows(poison: float) -
 def test_step_zero_is_a_step() -> None:
     """0 is not nothing."""
     with pytest.raises(NonFinite, match="at step 0"):
-        check_finite("scores are", torch.tensor([math.nan]), 0)
+        check_finite("scores are", torch.tensor([math.nan]), step=0)
 
 
 @modest

@@ -1,14 +1,16 @@
 """The commands: parse, run the recipe, keep its folder. Nothing heavy is imported before a command is known."""
 
 import difflib
+import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr
-from dataclasses import asdict, fields, is_dataclass, make_dataclass
+from dataclasses import asdict, fields, is_dataclass, make_dataclass, replace
 from importlib.metadata import version
 from io import StringIO
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from statistics import fmean
 from types import ModuleType
@@ -48,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         print(f"\nkillick: stopped. {stop}".rstrip(), file=sys.stderr)
         sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read this has seen enough
     except (ValueError, ArithmeticError, OSError) as error:
         if debug:
             raise
@@ -97,32 +101,40 @@ def run(given: list[str]) -> None:
     import torch
 
     from killick.recipes import load
+    from killick.recipes.settings import find_device
     from killick.rundir import Run, new_folder
+    from killick.types import Refusal
 
     torch.set_num_threads(1)
     recipe = load(name)
-    config, out = parse(name, recipe, given[1:])
+    config, out = parse(name, recipe, given=given[1:])
     config.validate()
-    settings = asdict(config)
-    with Run(out or new_folder(name, settings), name, settings) as folder:
+    config = replace(config, device=find_device(config.device))
+    settings, kept = asdict(config), []
+    with Run(out or new_folder(name, settings), name, config=settings) as folder:
         print(f"{RECIPES[name]}\nRun folder: {folder.folder}")
         print(f"About {recipe.seconds(config):.0f} s on one core.", flush=True)
-        kept = []
+        ledger = folder.folder / "metrics.jsonl"
         try:
             for row in narrate(recipe, config):
                 folder.log(row)
                 kept.append(row)
         except KeyboardInterrupt as stop:
-            raise KeyboardInterrupt(f"The ledger so far is {folder.folder / 'metrics.jsonl'}.") from stop
+            again = f"killick run {' '.join(given)}"
+            raise KeyboardInterrupt(f"The ledger so far is {ledger}. To start anew: {again}") from stop
         except ArithmeticError as error:
-            raise ArithmeticError(f"{error} The ledger so far is in {folder.folder}.") from error
+            raise ArithmeticError(f"{error} The ledger so far is {ledger}.") from error
+        except Refusal:
+            if not kept:
+                shutil.rmtree(folder.folder)
+            raise
     print()
     for arm in dict.fromkeys(row["arm"] for row in kept):
         print(verdict(arm, [row for row in kept if row["arm"] == arm]))
-    print(f"The ledger is {folder.folder / 'metrics.jsonl'}.")
+    print(f"The ledger is {ledger}.")
 
 
-def parse(name: str, recipe: ModuleType, given: list[str]) -> tuple[Any, Path | None]:
+def parse(name: str, recipe: ModuleType, *, given: list[str]) -> tuple[Any, Path | None]:
     """Settings and --out from flags; the flags come from the recipe's dataclass.
 
     Raises:
@@ -151,8 +163,9 @@ def parse(name: str, recipe: ModuleType, given: list[str]) -> tuple[Any, Path | 
         if not stop.code:
             raise
         # tyro draws a box: a title, what is wrong, a ruler, then help. Only what is wrong is wanted.
-        body = takewhile(lambda line: "────" not in line, said.getvalue().splitlines()[1:])
-        sentence = " ".join(" ".join(body).replace("│", " ").split()).rstrip(".")
+        lines = [line.strip("│╭╮╰╯─- ") for line in said.getvalue().splitlines()]
+        body = takewhile(bool, dropwhile(lambda line: not line, lines[1:]))
+        sentence = " ".join(body).rstrip(".")
         raise ValueError(f"{sentence}; see killick run {name} --help.") from stop
     if unknown:
         flag = unknown[0].split("=")[0]

@@ -20,7 +20,7 @@ import torch
 from killick.types import Refusal
 
 
-def stage_generator(seed: int, stage: str, device: str | torch.device = "cpu") -> torch.Generator:
+def stage_generator(seed: int, stage: str, *, device: str | torch.device = "cpu") -> torch.Generator:
     """A generator of its own for each stage of a seed, so that cached, reordered and parallel stages draw the same.
 
     Args:
@@ -64,13 +64,17 @@ def environment() -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """The source's commit, where it is a checkout."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
-    try:
-        found = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return found.stdout.strip() or None if found.returncode == 0 else None
+    """The source's commit, where this very file is tracked: not that of a project whose environment holds killick."""
+    here = Path(__file__)
+    for words in (["ls-files", "--error-unmatch", here.name], ["rev-parse", "HEAD"]):
+        try:
+            command = ["git", "-C", str(here.parent), *words]
+            found = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        if found.returncode:
+            return None
+    return found.stdout.strip()
 
 
 class Run:
@@ -96,7 +100,7 @@ class Run:
             raise Refusal(f"{folder} cannot be made ({error.strerror}); name another folder with --out.") from error
         self.write("config.json", {"recipe": recipe, **config})
         self.write("environment.json", environment())
-        self.ledger = (folder / "metrics.jsonl").open("a", encoding="utf-8", newline="\n")
+        self.ledger = (folder / "metrics.jsonl").open("ab", buffering=0)
 
     def write(self, name: str, content: Mapping[str, Any]) -> None:
         """Write one JSON file of the folder."""
@@ -104,14 +108,22 @@ class Run:
         (self.folder / name).write_text(text, encoding="utf-8", newline="\n")
 
     def log(self, row: Mapping[str, Any]) -> None:
-        """Append one row to the ledger; it can be read at once."""
-        self.ledger.write(line(row) + "\n")
-        self.ledger.flush()
+        """Append one row to the ledger; it can be read at once.
+
+        Raises:
+            Refusal: where the disk takes no more; the ledger then ends with the last whole row.
+        """
+        end = self.ledger.tell()
+        try:
+            self.ledger.write(f"{line(row)}\n".encode())
+        except OSError as error:
+            self.ledger.truncate(end)
+            path = self.folder / "metrics.jsonl"
+            raise Refusal(f"{path} cannot be written ({error.strerror}); make room and run again.") from error
 
     def close(self) -> None:
         """Close the ledger, on disk."""
         if not self.ledger.closed:
-            self.ledger.flush()
             os.fsync(self.ledger.fileno())
             self.ledger.close()
 

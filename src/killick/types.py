@@ -22,7 +22,7 @@ class NonFinite(ArithmeticError):
     """A quantity that must be a number is NaN or infinite; the message names it, its step and its first batch rows."""
 
 
-def check_finite(name: str, values: Float[Tensor, "batch ..."], step: int | None = None) -> None:
+def check_finite(name: str, values: Float[Tensor, "batch ..."], *, step: int | None = None) -> None:
     """Stop at the first quantity that is not a number (O-44).
 
     Args:

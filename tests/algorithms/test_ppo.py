@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-from killick.algorithms.collecting import collect, digest
+from killick.algorithms.collecting import collect
 from killick.algorithms.leash import Leash
-from killick.algorithms.ppo import PPOState, backward, ppo, supervise, update
+from killick.algorithms.ppo import PPOState, backward, ppo, update
 from killick.algorithms.ppo_targets import targets
+from killick.algorithms.reference import digest
 from killick.ops.logprobs import entropy
 from killick.types import NonFinite, Refusal, Rollout
 from killick.worlds.arithmetic import EOS, Arithmetic
@@ -21,7 +22,7 @@ from learners import KINDS, Learner, RightPadded, learner, padded
 def ledger(state: PPOState, made: Learner, **more: Any) -> list[dict[str, float]]:
     """All rows of a run as plain numbers."""
     rows = []
-    for step in ppo(state, made.reward, more.pop("prompts", made.prompts), **more):
+    for step in ppo(state, made.reward, prompts=more.pop("prompts", made.prompts), **more):
         assert step.kl is not None
         assert step.entropy is not None
         tensors = {"proxy": step.proxy, "kl": step.kl, "kl_k1": step.kl_k1, "length": step.rollout.lengths}
@@ -42,6 +43,9 @@ class TestOnePPO:
         before = digest(state.reference.parameters())
         rows = ledger(state, made)
         assert len(rows) == state.config.iterations
+        found = collected(state, made)
+        sampled = (found.old - found.rollout.logprobs).exp() - 1
+        assert float(sampled.abs().max()) <= 1e-5  # the sampler's cached pass, after training
         assert all(row["ratio_error"] <= 1e-5 for row in rows)
         assert rows[0]["kl"] == pytest.approx(0, abs=1e-6)
         assert rows[0]["kl_k1"] == pytest.approx(0, abs=1e-6)
@@ -71,7 +75,7 @@ class TestOnePPO:
         made, leash = learner(kind), Leash(0.05, target=0.01)
         whole, first, second = (made.state(leash=leash, decay=True) for _ in range(3))
         rows = ledger(whole, made)
-        begun = list(islice(ppo(first, made.reward, made.prompts), 2))
+        begun = list(islice(ppo(first, made.reward, prompts=made.prompts), 2))
         saved = first.state_dict()
         torch.manual_seed(123)  # nothing may hang on the global stream
         second.load_state_dict(saved)
@@ -93,22 +97,21 @@ class TestOnePPO:
         for pieces in (1, 2, 4):
             state = made.state(micro_batches=pieces, minibatches=1)
             found = collected(state, made)
-            backward(state, targets(found, state.value, state.beta, state.config))
+            backward(state, targets(found, state.value, beta=state.beta, config=state.config))
             gradients.append(torch.cat([p.grad.flatten() for p in state.parameters if p.grad is not None]))
         for other in gradients[1:]:
             assert torch.allclose(other, gradients[0], rtol=1e-5, atol=1e-6 * float(gradients[0].abs().max()))
 
 
 def collected(state: PPOState, made: Learner) -> Any:
-    asked = made.prompts(state.config.batch, state.generator)
-    return collect(state.policy, state.reference, made.reward, asked, state.config.n, state.generator, state.step)
+    return collect(state, made.reward, prompts=made.prompts)
 
 
 def test_the_ledgers_kl_is_the_mean_of_the_charged_one() -> None:
     # O-23: k1 over 4,096 responses agrees with the exact KL within 4 standard errors, and so does the entropy.
     made = learner("transformer")
     state = made.state(leash=Leash(0.0), iterations=6)
-    for _ in ppo(state, made.reward, made.prompts):
+    for _ in ppo(state, made.reward, prompts=made.prompts):
         pass
     found = collected(made_wide(state), made)
     k1 = found.log_ratio.sum(1)
@@ -158,25 +161,14 @@ def test_the_rate_falls_over_planned_optimiser_steps(monkeypatch: pytest.MonkeyP
 
 
 def test_an_early_stop_by_kl_takes_no_further_step() -> None:
-    # O-39: at a high rate the second minibatch is beyond a small limit, and its step is not taken.
+    # O-39 with a real model: at a high rate the second epoch is beyond a small limit, and its step is not taken.
     made = learner("transformer")
     state = made.state(iterations=1, epochs=4, minibatches=1, learning_rate=0.1, stop_kl=0.03)
     (row,) = ledger(state, made)
-    assert row["steps_planned"] == 4
-    assert row["steps_done"] == 1
+    assert (row["steps_planned"], row["steps_done"]) == (4, 1)
     one = made.state(iterations=1, epochs=1, minibatches=1, learning_rate=0.1)
     ledger(one, made)
     assert digest(weights(one)) == digest(weights(state))
-
-
-def test_a_minibatch_over_the_ratio_limit_is_skipped_and_counted() -> None:
-    # O-30: the first minibatch has ratio 1 exactly; a limit below 1 skips them all.
-    made = learner("transformer")
-    state = made.state(iterations=1, epochs=3, minibatches=1, ratio_limit=0.5)
-    before = weights(state)
-    (row,) = ledger(state, made)
-    assert (row["steps_skipped"], row["steps_done"]) == (3, 0)
-    assert all(torch.equal(a, b) for a, b in zip(before, weights(state), strict=True))
 
 
 def test_value_clipping_holds_the_critic_near_its_old_reading() -> None:
@@ -186,8 +178,8 @@ def test_value_clipping_holds_the_critic_near_its_old_reading() -> None:
     moved = []
     for state in (free, held):
         found = collected(state, made)
-        batch = targets(found, state.value, state.beta, state.config)
-        update(state, batch, None)
+        batch = targets(found, state.value, beta=state.beta, config=state.config)
+        update(state, batch, demonstrations=None)
         assert state.value is not None
         assert batch.values is not None
         change = (state.value(batch.rollout).detach() - batch.values)[batch.rollout.mask]
@@ -233,7 +225,7 @@ def test_kl_equals_a_recomputation_from_saved_weights() -> None:
     # O-40: the last rollout's KL, from the initial weights loaded anew.
     made = learner("transformer")
     state = made.state(leash=Leash(0.0))
-    for _ in ppo(state, made.reward, made.prompts):
+    for _ in ppo(state, made.reward, prompts=made.prompts):
         pass
     found = collected(state, made)
     with torch.no_grad():
@@ -242,26 +234,6 @@ def test_kl_equals_a_recomputation_from_saved_weights() -> None:
     assert start is not None
     kl = torch.nn.functional.kl_div(start, now, reduction="none", log_target=True).nan_to_num(0.0).sum(-1)
     assert torch.allclose((kl * found.rollout.mask).sum(1), found.kl, atol=1e-5)
-
-
-@pytest.mark.parametrize("coefficient", [0.0, 1.0, 2.0])
-def test_the_ptx_gradient_is_added_with_its_coefficient(coefficient: float) -> None:
-    # O-42: gradient(c) = gradient of PPO + c x gradient of the negative log-likelihood.
-    made, world = learner("transformer"), Arithmetic()
-
-    def gradient(c: float, clipped: bool) -> torch.Tensor:
-        state = made.state(ptx_coefficient=c)
-        if clipped:
-            batch = targets(collected(state, made), state.value, state.beta, state.config)
-            backward(state, batch)
-        if c:
-            state.generator.manual_seed(5)
-            supervise(state, world.demonstrations)
-        parts = [p.grad if p.grad is not None else torch.zeros_like(p) for p in state.policy.parameters()]
-        return torch.cat([part.flatten() for part in parts])
-
-    alone, nll = gradient(0.0, True), gradient(1.0, False)
-    assert torch.allclose(gradient(coefficient, True), alone + coefficient * nll, atol=1e-6)
 
 
 def test_a_ptx_coefficient_of_zero_is_plain_ppo_bit_for_bit() -> None:
@@ -277,7 +249,7 @@ def test_ptx_pulls_the_policy_towards_the_demonstrations() -> None:
     rows = ledger(state, made, demonstrations=world.demonstrations)
     assert rows[-1]["ptx_loss"] < rows[0]["ptx_loss"] - 0.1
     with pytest.raises(Refusal, match="demonstrations"):
-        next(ppo(made.state(ptx_coefficient=1.0), made.reward, made.prompts))
+        next(ppo(made.state(ptx_coefficient=1.0), made.reward, prompts=made.prompts))
 
 
 def test_scores_that_are_no_numbers_stop_the_run_by_name() -> None:
@@ -290,7 +262,7 @@ def test_scores_that_are_no_numbers_stop_the_run_by_name() -> None:
         scores = made.reward(rollout)
         return torch.where(torch.arange(len(scores)) == 3, torch.nan, scores) if len(calls) == 2 else scores
 
-    loop = ppo(state, poisoned, made.prompts)
+    loop = ppo(state, poisoned, prompts=made.prompts)
     next(loop)
     before = digest(weights(state))
     with pytest.raises(NonFinite, match=r"scores are not finite at step 1 in 1 of 32 rows \(row 3\)"):
@@ -305,7 +277,7 @@ def test_a_gradient_that_is_no_number_stops_before_the_step() -> None:
     parameter.register_hook(lambda gradient: gradient * torch.nan)
     before = digest(weights(state))
     with pytest.raises(NonFinite, match="gradient norm is nan at step 0, in optimiser step 0"):
-        next(ppo(state, made.reward, made.prompts))
+        next(ppo(state, made.reward, prompts=made.prompts))
     assert digest(weights(state)) == before
 
 
@@ -315,7 +287,7 @@ def test_weights_that_are_no_numbers_are_named_at_the_sampler() -> None:
     with torch.no_grad():
         state.parameters[0].fill_(torch.nan)
     with pytest.raises(NonFinite, match="At step 0: log-probs of the sampled tokens are not finite"):
-        next(ppo(state, made.reward, made.prompts))
+        next(ppo(state, made.reward, prompts=made.prompts))
 
 
 def test_a_missing_piece_of_a_saved_state_is_an_error() -> None:

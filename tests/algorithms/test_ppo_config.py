@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from killick.algorithms.ppo_config import PPOConfig
-from killick.types import Refusal
+from killick.types import Refusal, Vocabulary
 
 
 def test_the_defaults_are_accepted() -> None:
@@ -36,3 +36,33 @@ def test_the_defaults_are_accepted() -> None:
 def test_settings_that_cannot_train_are_refused(settings: dict[str, Any], word: str) -> None:
     with pytest.raises(Refusal, match=word):
         PPOConfig(**(asdict(PPOConfig()) | settings)).validate()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("level", "seq"), ("baseline", "loo"), ("batch", 2.5), ("epochs", 4.0), ("minibatches", "2")],
+)
+def test_words_that_ppo_does_not_know_and_broken_counts_are_refused(name: str, value: object) -> None:
+    config = PPOConfig()
+    object.__setattr__(config, name, value)  # where no types are checked, they arrive
+    with pytest.raises(Refusal, match=f"{name} .*not {value}"):
+        config.validate()
+
+
+def test_what_does_not_fit_the_policy_or_the_critic_is_refused() -> None:
+    endless, ended = Vocabulary(8, time=1), Vocabulary(8, time=4, eos=1)
+    PPOConfig(missing_eos_penalty=1.0, ptx_coefficient=1.0).check(ended, critic=True)
+    with pytest.raises(Refusal, match="end token"):
+        PPOConfig(missing_eos_penalty=1.0).check(endless, critic=False)
+    with pytest.raises(Refusal, match="critic reads every token"):
+        PPOConfig(level="sequence").check(ended, critic=True)
+    with pytest.raises(Refusal, match="demonstrations"):
+        PPOConfig(ptx_coefficient=1.0).check(ended, critic=True, demonstrations=False)
+
+
+def test_one_response_needs_a_critic_to_be_compared_with() -> None:
+    alone = PPOConfig(batch=1)
+    alone.validate()
+    alone.check(Vocabulary(8, time=4, eos=1), critic=True)
+    with pytest.raises(Refusal, match="nothing to be compared with"):
+        alone.check(Vocabulary(8, time=4, eos=1), critic=False)

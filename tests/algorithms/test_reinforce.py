@@ -1,19 +1,21 @@
+import math
 from dataclasses import replace
 from itertools import islice
 
 import pytest
 import torch
 
-from killick.algorithms.collecting import digest
 from killick.algorithms.leash import Leash
+from killick.algorithms.reference import digest
 from killick.algorithms.reinforce import ReinforceConfig, ReinforceState, reinforce
 from killick.algorithms.tilt import tilt
 from killick.models.tabular import TabularPolicy
-from killick.types import NonFinite, Refusal, Rollout
+from killick.types import NonFinite, Refusal, Rollout, Vocabulary
 from killick.worlds.answers import Answers
 from learners import learner
 
 CONFIG = ReinforceConfig(iterations=6, batch=4, n=16, learning_rate=0.05)
+ONE = torch.ones(1, 1, dtype=torch.bool)
 
 
 def start(config: ReinforceConfig = CONFIG, leash: Leash = Leash(0.5)) -> ReinforceState:
@@ -27,7 +29,7 @@ def test_the_expected_gradient_is_the_exact_one() -> None:
     # r = gold - beta log(p / reference), averaged over the 4 prompts. At the start the KL part is 0.
     world, n = Answers(), 20_000
     state = start(ReinforceConfig(iterations=1, batch=4, n=n, learning_rate=1e-9, baseline="leave-one-out"))
-    list(reinforce(state, world.gold, world.prompts))
+    list(reinforce(state, world.gold, prompts=world.prompts))
     p = world.reference.exp()
     exact = p * (world.golds - (p * world.golds).sum(1, keepdim=True)) / 4
     (logits,) = state.policy.parameters()
@@ -40,10 +42,10 @@ def test_the_expected_gradient_is_the_exact_one() -> None:
 def test_it_reaches_the_closed_form() -> None:
     world, beta = Answers(), 1.0
     state = start(ReinforceConfig(iterations=300, batch=4, n=64, learning_rate=0.05), Leash(beta))
-    for _ in reinforce(state, world.gold, world.prompts):
+    for _ in reinforce(state, world.gold, prompts=world.prompts):
         pass
     learned = state.policy.table()[:, 0].exp().detach()  # type: ignore[attr-defined]
-    optimum = tilt(world.reference, world.golds, beta).exp()
+    optimum = tilt(world.reference, world.golds, beta=beta).exp()
     assert float((learned - optimum).abs().sum(1).max() / 2) < 0.02
 
 
@@ -53,10 +55,10 @@ def test_a_split_run_equals_a_whole_one_bit_for_bit(baseline: str) -> None:
     config = replace(CONFIG, baseline=baseline)  # type: ignore[arg-type]
     leash = Leash(0.5, target=0.01)
     whole, first, second = (start(config, leash) for _ in range(3))
-    rows = [float(step.kl_k1.mean()) for step in reinforce(whole, world.gold, world.prompts)]
-    begun = [float(step.kl_k1.mean()) for step in islice(reinforce(first, world.gold, world.prompts), 3)]
+    rows = [float(step.kl_k1.mean()) for step in reinforce(whole, world.gold, prompts=world.prompts)]
+    begun = [float(step.kl_k1.mean()) for step in islice(reinforce(first, world.gold, prompts=world.prompts), 3)]
     second.load_state_dict(first.state_dict())
-    rest = [float(step.kl_k1.mean()) for step in reinforce(second, world.gold, world.prompts)]
+    rest = [float(step.kl_k1.mean()) for step in reinforce(second, world.gold, prompts=world.prompts)]
     assert begun + rest == rows
     assert digest(second.policy.parameters()) == digest(whole.policy.parameters())
     assert second.beta == whole.beta != 0.5
@@ -67,7 +69,7 @@ def test_a_transformer_learns_by_it_too() -> None:
     reference = learner("transformer").policy.requires_grad_(False)
     config = ReinforceConfig(iterations=15, batch=32, n=4, learning_rate=3e-3)
     state = ReinforceState(made.policy, reference, config, torch.Generator().manual_seed(0), Leash(0.0))
-    proxies = [float(step.proxy.mean()) for step in reinforce(state, made.reward, made.prompts)]
+    proxies = [float(step.proxy.mean()) for step in reinforce(state, made.reward, prompts=made.prompts)]
     assert sum(proxies[-3:]) / 3 > sum(proxies[:3]) / 3 + 0.1
 
 
@@ -79,10 +81,10 @@ def test_scores_and_gradients_that_are_no_numbers_stop_before_the_update() -> No
         return torch.full((len(rollout),), torch.nan)
 
     with pytest.raises(NonFinite, match="scores are not finite at step 0"):
-        next(reinforce(state, poisoned, world.prompts))
+        next(reinforce(state, poisoned, prompts=world.prompts))
     next(iter(state.policy.parameters())).register_hook(lambda gradient: gradient * torch.nan)
     with pytest.raises(NonFinite, match="gradient norm is nan at step 0"):
-        next(reinforce(state, world.gold, world.prompts))
+        next(reinforce(state, world.gold, prompts=world.prompts))
     assert digest(state.policy.parameters()) == before
 
 
@@ -98,3 +100,29 @@ def test_a_reference_that_moves_is_found_at_the_next_save() -> None:
 def test_settings_that_cannot_train_are_refused(settings: dict[str, float]) -> None:
     with pytest.raises(Refusal, match=next(iter(settings))):
         start(replace(CONFIG, **settings))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("baseline", "compared"), [("group-mean", [0.5, -0.5]), ("leave-one-out", [1.0, -1.0])])
+def test_one_update_by_hand(baseline: str, compared: list[float]) -> None:
+    # Two answers, the policy even between them, the reference at .75 and .25: log-ratios -log 1.5 and log 2. Scores are
+    # such that score - beta log-ratio is 1 for answer 0 and 0 for answer 1. Once both were drawn, group mean 1/2 gives
+    # +-1/2 and the other one gives +-1. With p = 1/2 the loss -mean(A log p) has gradient -(A0 - A1) / 4 on logit 0,
+    # and old gradients are forgotten.
+    even = TabularPolicy(torch.zeros(1, 1, 2), Vocabulary(2, time=1))
+    reference = TabularPolicy(torch.tensor([[[0.75, 0.25]]]).log(), Vocabulary(2, time=1))
+    config = ReinforceConfig(iterations=9, batch=1, n=2, learning_rate=1e-30, baseline=baseline)  # type: ignore[arg-type]
+    state = ReinforceState(even, reference, config, torch.Generator().manual_seed(0), Leash(0.5))
+    even.logits.grad = torch.full_like(even.logits, 77.0)
+
+    def reward(rollout: Rollout) -> torch.Tensor:
+        first = rollout.responses[:, 0] == 0
+        return torch.where(first, 1 - 0.5 * math.log(1.5), 0.5 * math.log(2.0))
+
+    for step in reinforce(state, reward, prompts=lambda count, _: (torch.zeros(1, 1, dtype=torch.long), ONE)):
+        assert even.logits.grad is not None
+        if step.rollout.responses.flatten().unique().numel() == 2:
+            expected = -(compared[0] - compared[1]) / 4
+            assert even.logits.grad.flatten().tolist() == pytest.approx([expected, -expected], abs=1e-6)
+            return
+        assert even.logits.grad.abs().max() < 1e-6
+    raise AssertionError("nine pairs of equal draws")

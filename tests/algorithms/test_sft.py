@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from killick.algorithms.collecting import digest
+from killick.algorithms.reference import digest
 from killick.algorithms.sft import SFTConfig, SFTState, sft
 from killick.models.policy import TransformerPolicy
 from killick.models.transformer import Transformer, TransformerConfig

@@ -27,7 +27,7 @@ GOLD = torch.tensor([1, 0.7, -0.5, -0.8, -1.0], dtype=torch.float64)
     ],
 )
 def test_the_table_of_five_answers_comes_out(beta: float, proxy: float, gold: float, kl: float, gaming: float) -> None:
-    policy = tilt(REFERENCE, REWARD, beta)
+    policy = tilt(REFERENCE, REWARD, beta=beta)
     p = policy.exp()
     found = (p @ REWARD, p @ GOLD, exact_kl(policy, REFERENCE), p[4])
     assert [float(x) for x in found] == pytest.approx([proxy, gold, kl, gaming], abs=5.1e-5)
@@ -35,35 +35,35 @@ def test_the_table_of_five_answers_comes_out(beta: float, proxy: float, gold: fl
 
 @pytest.mark.parametrize(("beta", "second"), [(10, 0.216), (1, 0.405), (0.5, 0.649), (0.25, 0.932)])
 def test_the_table_of_two_answers_comes_out(beta: float, second: float) -> None:
-    policy = tilt(torch.tensor([0.8, 0.2]).log(), torch.tensor([0.0, 1.0]), beta).exp()
+    policy = tilt(torch.tensor([0.8, 0.2]).log(), torch.tensor([0.0, 1.0]), beta=beta).exp()
     assert policy.tolist() == pytest.approx([1 - second, second], abs=5.1e-4)
 
 
 @pytest.mark.parametrize(("beta", "value"), [(10, 0.456964), (1, 0.655616), (0.1, 1.301988)])
 def test_beta_log_z_is_the_value_of_the_optimum(beta: float, value: float) -> None:
-    policy = tilt(REFERENCE, REWARD, beta)
-    assert float(beta * log_partition(REFERENCE, REWARD, beta)) == pytest.approx(value, abs=1e-6)
+    policy = tilt(REFERENCE, REWARD, beta=beta)
+    assert float(beta * log_partition(REFERENCE, REWARD, beta=beta)) == pytest.approx(value, abs=1e-6)
     assert float(policy.exp() @ REWARD - beta * exact_kl(policy, REFERENCE)) == pytest.approx(value, abs=1e-6)
 
 
 def test_at_beta_zero_the_best_answers_share_equally() -> None:
     reference = torch.tensor([[0.7, 0.2, 0.1, 0.0]]).log()
-    policy = tilt(reference, torch.tensor([[1.0, 2.0, 2.0, 9.0]]), 0.0)
+    policy = tilt(reference, torch.tensor([[1.0, 2.0, 2.0, 9.0]]), beta=0.0)
     # Answer 3 scores most, but the reference never gives it.
     assert policy.exp().tolist() == [[0.0, 0.5, 0.5, 0.0]]
 
 
 def test_scores_that_would_overflow_exp_give_the_right_limit() -> None:
-    policy = tilt(torch.tensor([0.5, 0.5]).log(), torch.tensor([1e4, 1e4 + 1.0]), 1e-3).exp()
+    policy = tilt(torch.tensor([0.5, 0.5]).log(), torch.tensor([1e4, 1e4 + 1.0]), beta=1e-3).exp()
     assert policy.tolist() == pytest.approx([0.0, 1.0], abs=1e-6)
 
 
 @pytest.mark.parametrize("beta", [-1.0, math.nan, math.inf])
 def test_a_beta_that_cannot_be_is_refused(beta: float) -> None:
     with pytest.raises(Refusal, match="beta"):
-        tilt(REFERENCE, REWARD, beta)
+        tilt(REFERENCE, REWARD, beta=beta)
     with pytest.raises(Refusal, match="beta"):
-        log_partition(REFERENCE, REWARD, beta)
+        log_partition(REFERENCE, REWARD, beta=beta)
 
 
 @settings(max_examples=50, deadline=None)
@@ -72,10 +72,10 @@ def test_no_policy_beats_the_tilted_one_and_a_shift_of_the_reward_changes_nothin
     beta: float, shift: float, seed: int
 ) -> None:
     other = torch.randn(5, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).log_softmax(-1)
-    policy = tilt(REFERENCE, REWARD, beta)
+    policy = tilt(REFERENCE, REWARD, beta=beta)
 
     def worth(log_probs: torch.Tensor) -> float:
         return float(log_probs.exp() @ REWARD - beta * exact_kl(log_probs, REFERENCE))
 
     assert worth(other) <= worth(policy) + 1e-9
-    assert torch.allclose(tilt(REFERENCE, REWARD + shift, beta), policy, atol=1e-8)
+    assert torch.allclose(tilt(REFERENCE, REWARD + shift, beta=beta), policy, atol=1e-8)

@@ -11,7 +11,6 @@ from torch.testing import assert_close
 
 from killick.ops.advantages import (
     batch_mean,
-    discounted_sum,
     gae,
     group_mean,
     leave_one_out,
@@ -73,7 +72,7 @@ def grad(leaf: Tensor) -> Tensor:
 def test_a_constant_reward_of_1_has_the_geometric_return() -> None:
     """At the k-th token from the end the return is (1 - gamma^k) / (1 - gamma), or k where gamma is 1."""
     rewards, mask = padded([[1.0] * 5], extra=0)
-    assert_close(returns(rewards, mask, 0.5), double([[1.9375, 1.875, 1.75, 1.5, 1.0]]))
+    assert_close(returns(rewards, mask, gamma=0.5), double([[1.9375, 1.875, 1.75, 1.5, 1.0]]))
     assert_close(returns(rewards, mask), double([[5.0, 4.0, 3.0, 2.0, 1.0]]))
 
 
@@ -86,7 +85,7 @@ def test_the_return_discounts_nothing_unless_asked() -> None:
 def test_a_discount_of_0_keeps_each_token_to_itself() -> None:
     """0^0 is 1 and every later power is 0."""
     values, mask = padded([[3.0, -1.0, 4.0]], fill=9.0)
-    assert discounted_sum(values, mask, 0.0).tolist() == [[3.0, -1.0, 4.0, 0.0, 0.0]]
+    assert returns(values, mask, gamma=0.0).tolist() == [[3.0, -1.0, 4.0, 0.0, 0.0]]
 
 
 def test_an_exact_critic_leaves_advantages_of_0() -> None:
@@ -95,14 +94,14 @@ def test_an_exact_critic_leaves_advantages_of_0() -> None:
     rewards, mask = padded([[1.0, -2.0, 0.5], [3.0]])
     exact, _ = padded([[1.0 + gamma * (-2.0 + gamma * 0.5), -2.0 + gamma * 0.5, 0.5], [3.0]], fill=77.0)
     for gae_lambda in (0.0, 0.5, 1.0):
-        assert_close(gae(rewards, exact, mask, gamma, gae_lambda), torch.zeros_like(rewards))
+        assert_close(gae(rewards, exact, mask=mask, gamma=gamma, gae_lambda=gae_lambda), torch.zeros_like(rewards))
 
 
 def test_padding_before_and_between_real_tokens_adds_nothing_and_gets_0() -> None:
     """(x, 1, x, 2) at discount .5: 1 + .25 * 2 = 1.5 at the second place, 2 at the last."""
     values = double([[math.nan, 1.0, math.inf, 2.0]])
     mask = torch.tensor([[False, True, False, True]])
-    assert discounted_sum(values, mask, 0.5).tolist() == [[0.0, 1.5, 0.0, 2.0]]
+    assert returns(values, mask, gamma=0.5).tolist() == [[0.0, 1.5, 0.0, 2.0]]
 
 
 # Invariants
@@ -110,7 +109,7 @@ def test_padding_before_and_between_real_tokens_adds_nothing_and_gets_0() -> Non
 
 @modest
 @given(ragged, discounts, junk)
-def test_a_discounted_sum_is_the_plain_loop_over_real_tokens(
+def test_a_return_is_the_plain_loop_over_real_tokens(
     rows: list[list[tuple[float, float]]], discount: float, fill: float
 ) -> None:
     """sum over s >= t of discount^(s - t) value[s], and 0 on the padding whatever it holds."""
@@ -120,8 +119,7 @@ def test_a_discounted_sum_is_the_plain_loop_over_real_tokens(
         [math.fsum(discount ** (s - t) * row[s] for s in range(t, len(row))) for t in range(len(row))]
         for row in numbers
     ]
-    assert_close(discounted_sum(values, mask, discount), padded(expected)[0], rtol=1e-9, atol=1e-9)
-    assert_close(returns(values, mask, discount), padded(expected)[0], rtol=1e-9, atol=1e-9)
+    assert_close(returns(values, mask, gamma=discount), padded(expected)[0], rtol=1e-9, atol=1e-9)
 
 
 @modest
@@ -134,7 +132,9 @@ def test_gae_is_the_backward_recursion_and_never_reads_padding(
     rewards, mask = padded(reward_rows, first)
     values, _ = padded(value_rows, second)
     expected = [backward_gae(r, v, gamma, gae_lambda) for r, v in zip(reward_rows, value_rows, strict=True)]
-    assert_close(gae(rewards, values, mask, gamma, gae_lambda), padded(expected)[0], rtol=1e-9, atol=1e-9)
+    assert_close(
+        gae(rewards, values, mask=mask, gamma=gamma, gae_lambda=gae_lambda), padded(expected)[0], rtol=1e-9, atol=1e-9
+    )
 
 
 @modest
@@ -146,7 +146,7 @@ def test_gae_at_lambda_and_gamma_1_is_the_monte_carlo_return_minus_the_value(
     reward_rows, value_rows = halves(rows)
     (rewards, mask), (values, _) = padded(reward_rows), padded(value_rows, math.nan)
     expected = [[math.fsum(r[t:]) - v[t] for t in range(len(r))] for r, v in zip(reward_rows, value_rows, strict=True)]
-    assert_close(gae(rewards, values, mask, 1.0, 1.0), padded(expected)[0], rtol=1e-9, atol=1e-9)
+    assert_close(gae(rewards, values, mask=mask, gamma=1.0, gae_lambda=1.0), padded(expected)[0], rtol=1e-9, atol=1e-9)
 
 
 @modest
@@ -158,7 +158,7 @@ def test_the_return_is_the_score_minus_beta_times_the_remaining_log_ratio(
     ratio_rows, _ = halves(rows)
     log_ratio, mask = padded(ratio_rows, math.nan)
     scores = score + torch.arange(len(rows), dtype=torch.float64)
-    got = returns(penalised_rewards(scores, log_ratio, mask, beta), mask)
+    got = returns(penalised_rewards(scores, log_ratio, mask=mask, beta=beta), mask)
     expected = [[score + i - beta * math.fsum(row[t:]) for t in range(len(row))] for i, row in enumerate(ratio_rows)]
     assert_close(got, padded(expected)[0], rtol=1e-9, atol=1e-9)
 
@@ -175,7 +175,7 @@ def test_a_score_stands_once_in_each_row_whatever_the_width(
     placed = place_score(scores, mask)
     assert torch.equal(placed.sum(1), scores)
     assert [placed[i, len(row) - 1].item() for i, row in enumerate(rows)] == scores.tolist()
-    rewards = penalised_rewards(scores, log_ratio, mask, 0.5)
+    rewards = penalised_rewards(scores, log_ratio, mask=mask, beta=0.5)
     assert (rewards[~mask] == 0).all()
     assert rewards.isfinite().all()
 
@@ -188,7 +188,7 @@ def test_rows_do_not_see_each_other(rows: list[list[tuple[float, float]]], rando
     (rewards, mask), (values, _) = padded(reward_rows), padded(value_rows)
     order = list(range(len(rows)))
     random.shuffle(order)
-    assert_close(gae(rewards[order], values[order], mask[order]), gae(rewards, values, mask)[order])
+    assert_close(gae(rewards[order], values[order], mask=mask[order]), gae(rewards, values, mask=mask)[order])
 
 
 @modest
@@ -224,7 +224,7 @@ def test_the_score_lands_on_the_end_token_before_two_pads() -> None:
     policy = torch.tensor([[-0.2, -1.0, -0.5, 0.0, 0.0]])
     reference = torch.tensor([[-0.3, -0.7, -0.5, -5.0, -5.0]])
     mask = torch.tensor([[True, True, True, False, False]])
-    rewards = penalised_rewards(torch.tensor([1.5]), policy - reference, mask, 0.1)
+    rewards = penalised_rewards(torch.tensor([1.5]), policy - reference, mask=mask, beta=0.1)
     assert_close(rewards, torch.tensor([[-0.01, 0.03, 1.5, 0.0, 0.0]]), rtol=0, atol=1e-5)
     assert rewards.sum().item() == pytest.approx(1.52, abs=1e-5)
 
@@ -246,7 +246,7 @@ def test_padding_does_not_enter_the_charged_kl() -> None:
     """O-24: log-ratio (.2, -1, 0) sums to -.8; with pads of 0 against -5 it would be 9.2."""
     log_ratio = torch.tensor([[0.2, -1.0, 0.0, 5.0, 5.0]])
     mask = torch.tensor([[True, True, True, False, False]])
-    rewards = penalised_rewards(torch.tensor([0.0]), log_ratio, mask, 1.0)
+    rewards = penalised_rewards(torch.tensor([0.0]), log_ratio, mask=mask, beta=1.0)
     assert rewards.sum().item() == pytest.approx(0.8, abs=1e-5)
 
 
@@ -273,7 +273,7 @@ def test_a_value_on_the_padding_is_no_bootstrap(gamma: float, gae_lambda: float,
     rewards = torch.tensor([[0.0, 0.0, 1.0, 0.0]])
     values = torch.tensor([[0.5, 0.4, 0.3, 50.0]])
     mask = torch.tensor([[True, True, True, False]])
-    got = gae(rewards, values, mask, gamma, gae_lambda)
+    got = gae(rewards, values, mask=mask, gamma=gamma, gae_lambda=gae_lambda)
     assert_close(got, torch.tensor([expected]), rtol=0, atol=1e-5)
 
 
@@ -281,13 +281,13 @@ def test_the_critics_target_is_advantage_plus_value() -> None:
     """O-26: at the defaults gamma 1 and lambda .95, (.43675, .565, .7) + (.5, .4, .3) = (.93675, .965, 1)."""
     rewards, values = torch.tensor([[0.0, 0.0, 1.0]]), torch.tensor([[0.5, 0.4, 0.3]])
     mask = torch.ones(1, 3, dtype=torch.bool)
-    target = gae(rewards, values, mask) + values
+    target = gae(rewards, values, mask=mask) + values
     assert_close(target, torch.tensor([[0.93675, 0.965, 1.0]]), rtol=0, atol=1e-5)
 
 
 def test_one_token_has_reward_minus_value() -> None:
     """O-26: 1.2 - 0.7 = 0.5."""
-    got = gae(torch.tensor([[1.2]]), torch.tensor([[0.7]]), torch.ones(1, 1, dtype=torch.bool))
+    got = gae(torch.tensor([[1.2]]), torch.tensor([[0.7]]), mask=torch.ones(1, 1, dtype=torch.bool))
     assert got.item() == pytest.approx(0.5, abs=1e-6)
 
 
@@ -297,9 +297,9 @@ def test_an_answer_never_pays_for_the_next_ones_value() -> None:
     rewards = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
     values = torch.tensor([[0.5, 0.0], [0.2, 0.4]])
     mask = torch.tensor([[True, False], [True, True]])
-    together = gae(rewards, values, mask, 1.0, 1.0)
+    together = gae(rewards, values, mask=mask, gamma=1.0, gae_lambda=1.0)
     assert_close(together, torch.tensor([[0.5, 0.0], [1.8, 1.6]]), rtol=0, atol=1e-5)
-    alone = gae(rewards[1:], values[1:], mask[1:], 1.0, 1.0)
+    alone = gae(rewards[1:], values[1:], mask=mask[1:], gamma=1.0, gae_lambda=1.0)
     assert torch.equal(together[1:], alone)
 
 
@@ -337,8 +337,8 @@ def test_advantages_have_the_gradient_of_finite_differences() -> None:
     )
     scores = torch.randn(2, generator=generator, dtype=torch.float64, requires_grad=True)
     mask = torch.tensor([[True, True, True, True], [True, True, False, False]])
-    assert torch.autograd.gradcheck(lambda r, v: gae(r, v, mask, 0.9, 0.7), (rewards, values))
-    assert torch.autograd.gradcheck(lambda s, r: penalised_rewards(s, r, mask, 0.3), (scores, rewards))
-    gae(rewards, values, mask).sum().backward()
+    assert torch.autograd.gradcheck(lambda r, v: gae(r, v, mask=mask, gamma=0.9, gae_lambda=0.7), (rewards, values))
+    assert torch.autograd.gradcheck(lambda s, r: penalised_rewards(s, r, mask=mask, beta=0.3), (scores, rewards))
+    gae(rewards, values, mask=mask).sum().backward()
     assert (grad(rewards)[~mask] == 0).all()
     assert (grad(values)[~mask] == 0).all()

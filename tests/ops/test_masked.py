@@ -88,11 +88,11 @@ def test_padding_never_enters_a_sum_a_mean_or_a_whitening(rows: list[list[float]
     clean, mask = padded(rows, 0.0)
     dirty, _ = padded(rows, fill)
     for dim in (None, 0, 1):
-        assert torch.equal(masked_sum(dirty, mask, dim), masked_sum(clean, mask, dim))
-        assert torch.equal(masked_mean(dirty, mask, dim), masked_mean(clean, mask, dim))
+        assert torch.equal(masked_sum(dirty, mask, dim=dim), masked_sum(clean, mask, dim=dim))
+        assert torch.equal(masked_mean(dirty, mask, dim=dim), masked_mean(clean, mask, dim=dim))
     for centre in (True, False):
-        white = whiten(dirty, mask, centre)
-        assert torch.equal(white, whiten(clean, mask, centre))
+        white = whiten(dirty, mask, centre=centre)
+        assert torch.equal(white, whiten(clean, mask, centre=centre))
         assert (white[~mask] == 0).all()
 
 
@@ -250,7 +250,7 @@ def test_means_have_the_gradient_of_finite_differences() -> None:
     values = torch.randn(3, 4, generator=generator, dtype=torch.float64, requires_grad=True)
     mask = torch.tensor([[True] * 4, [True, True, False, False], [True, False, False, False]])
     assert torch.autograd.gradcheck(lambda v: masked_mean(v, mask), (values,))
-    assert torch.autograd.gradcheck(lambda v: masked_mean(v, mask, 1), (values,))
+    assert torch.autograd.gradcheck(lambda v: masked_mean(v, mask, dim=1), (values,))
     assert torch.autograd.gradcheck(lambda v: whiten(v, mask), (values,))
 
 

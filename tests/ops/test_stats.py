@@ -86,7 +86,7 @@ def test_pair_accuracy_is_the_plain_count(rows: list[tuple[int, int]], credit: f
     """Wins plus credit for ties, over all pairs."""
     chosen, rejected = (double(side) for side in zip(*rows, strict=True))
     earned = math.fsum(1.0 if c > r else credit if c == r else 0.0 for c, r in rows)
-    assert pair_accuracy(chosen, rejected, credit).item() == pytest.approx(earned / len(rows), abs=1e-12)
+    assert pair_accuracy(chosen, rejected, tie_credit=credit).item() == pytest.approx(earned / len(rows), abs=1e-12)
 
 
 @modest
@@ -102,8 +102,8 @@ def test_swapping_the_sides_turns_accuracy_into_its_complement(rows: list[tuple[
 @given(st.lists(st.floats(-10, 10), min_size=2, max_size=30), st.integers(0, 1000))
 def test_the_interval_lies_inside_the_values_and_grows_with_the_level(values: list[float], seed: int) -> None:
     """low <= high, within the smallest and largest value; a narrower level is nested in a wider one."""
-    wide = bootstrap_interval(double(values), torch.Generator().manual_seed(seed), 0.95, 200)
-    narrow = bootstrap_interval(double(values), torch.Generator().manual_seed(seed), 0.5, 200)
+    wide = bootstrap_interval(double(values), torch.Generator().manual_seed(seed), level=0.95, draws=200)
+    narrow = bootstrap_interval(double(values), torch.Generator().manual_seed(seed), level=0.5, draws=200)
     assert min(values) - 1e-9 <= wide[0] <= narrow[0] <= narrow[1] <= wide[1] <= max(values) + 1e-9
 
 

@@ -46,8 +46,8 @@ def test_the_chance_of_a_win_is_the_logistic_function_of_kappa_times_the_differe
 def test_the_ceiling_of_coin_flips_is_one_half_and_of_sure_labels_one() -> None:
     """Equal gold gives 1/2; a difference of 100 at kappa 2 gives 1."""
     preference = Preference.hard(rows(2), torch.tensor([0]), torch.tensor([1]))
-    assert ceiling(BradleyTerry(), preference, torch.tensor([0.3, 0.3])) == 0.5
-    assert ceiling(PlackettLuce(2.0), preference, torch.tensor([0.0, 100.0])) == 1.0
+    assert ceiling(BradleyTerry(), preference, gold=torch.tensor([0.3, 0.3])) == 0.5
+    assert ceiling(PlackettLuce(2.0), preference, gold=torch.tensor([0.0, 100.0])) == 1.0
 
 
 def test_the_ceiling_is_the_mean_chance_of_the_better_response_whichever_was_chosen() -> None:
@@ -55,7 +55,7 @@ def test_the_ceiling_is_the_mean_chance_of_the_better_response_whichever_was_cho
     preference = Preference.hard(rows(4), torch.tensor([0, 2]), torch.tensor([1, 3]))
     gold = torch.tensor([1.0, 0.0, 0.0, 2.0])
     expected = (1 / (1 + math.exp(-1)) + 1 / (1 + math.exp(-2))) / 2
-    assert ceiling(BradleyTerry(1.0), preference, gold) == pytest.approx(expected, abs=1e-6)
+    assert ceiling(BradleyTerry(1.0), preference, gold=gold) == pytest.approx(expected, abs=1e-6)
 
 
 # Invariants
@@ -139,7 +139,7 @@ def test_a_judge_with_the_known_noise_reaches_the_ceiling() -> None:
     labeler = BradleyTerry(1.5)
     preference = labeler.label(Comparison(rows(2 * draws), first, second), gold, seeded(2))
     right = (gold[preference.chosen] > gold[preference.rejected]).double()
-    assert abs(float(right.mean()) - ceiling(labeler, preference, gold)) < 4 * float(right.std()) / draws**0.5
+    assert abs(float(right.mean()) - ceiling(labeler, preference, gold=gold)) < 4 * float(right.std()) / draws**0.5
 
 
 # Refusals

@@ -85,25 +85,25 @@ def test_the_pairs_are_exactly_the_strict_ones_grouped_by_ranking(places: list[l
 def test_a_prompt_stays_on_its_side_whatever_its_case_and_outer_spaces(text: str, seed: int) -> None:
     """Case folding, so that German sharp s and ss fall together too."""
     shares = (0.5, 0.3, 0.2)
-    side = part(text, seed, shares)
-    assert side == part(f" \t{text}\n", seed, shares)
-    assert side == part(text.casefold(), seed, shares)
+    side = part(text, seed, shares=shares)
+    assert side == part(f" \t{text}\n", seed, shares=shares)
+    assert side == part(text.casefold(), seed, shares=shares)
 
 
 def test_upper_case_and_lower_case_fall_together() -> None:
     """For 200 texts, which a case-sensitive hash would tear apart about 96 times."""
     for number in range(200):
-        assert part(f"Prompt {number}", 0, (0.6, 0.4)) == part(f"PROMPT {number} ", 0, (0.6, 0.4))
+        assert part(f"Prompt {number}", 0, shares=(0.6, 0.4)) == part(f"PROMPT {number} ", 0, shares=(0.6, 0.4))
 
 
 def test_adding_rows_never_moves_a_prompt() -> None:
     """10 prompts with 4 rows each: one side per prompt, and the same among 40, 80 or shuffled rows."""
     texts = [f"prompt {number}" for number in range(10) for _ in range(4)]
-    sides = {text: {part(t, 3, (0.8, 0.2)) for t in texts if t == text} for text in texts}
+    sides = {text: {part(t, 3, shares=(0.8, 0.2)) for t in texts if t == text} for text in texts}
     assert all(len(found) == 1 for found in sides.values())
     assert {side for found in sides.values() for side in found} == {0, 1}
     more = [f"new {number}" for number in range(40)] + texts[::-1]
-    assert {text: part(text, 3, (0.8, 0.2)) for text in more if text in sides} == {
+    assert {text: part(text, 3, shares=(0.8, 0.2)) for text in more if text in sides} == {
         t: s.copy().pop() for t, s in sides.items()
     }
 
@@ -111,7 +111,7 @@ def test_adding_rows_never_moves_a_prompt() -> None:
 def test_shares_are_met_and_the_seed_makes_another_split() -> None:
     """10,000 texts in parts of .7, .2 and .1, each within 4 standard errors; another seed agrees by chance (.54)."""
     shares = (0.7, 0.2, 0.1)
-    first, other = ([part(f"text {i}", seed, shares) for i in range(10_000)] for seed in (0, 1))
+    first, other = ([part(f"text {i}", seed, shares=shares) for i in range(10_000)] for seed in (0, 1))
     for index, share in enumerate(shares):
         assert abs(first.count(index) / 10_000 - share) < 4 * (share * (1 - share) / 10_000) ** 0.5
     agree = sum(a == b for a, b in zip(first, other, strict=True)) / 10_000
@@ -121,7 +121,7 @@ def test_shares_are_met_and_the_seed_makes_another_split() -> None:
 
 def test_a_share_of_nothing_gets_nothing() -> None:
     """The last part takes what rounding leaves; an empty part in front stays empty."""
-    assert {part(f"text {i}", 0, (0.0, 1.0)) for i in range(100)} == {1}
+    assert {part(f"text {i}", 0, shares=(0.0, 1.0)) for i in range(100)} == {1}
 
 
 # Refusals
@@ -131,7 +131,7 @@ def test_a_share_of_nothing_gets_nothing() -> None:
 def test_shares_that_do_not_sum_to_one_are_refused(shares: tuple[float, ...]) -> None:
     """The sentence shows them."""
     with pytest.raises(Refusal, match="sum to 1"):
-        part("text", 0, shares)
+        part("text", 0, shares=shares)
 
 
 def test_odd_rows_and_neighbours_of_different_prompts_are_refused() -> None:

@@ -140,11 +140,11 @@ def test_the_global_streams_are_left_alone() -> None:
 def test_comparisons_are_two_different_answers_of_one_prompt() -> None:
     """Hard labels; more rows of the same stream begin with the same ones."""
     world = Answers()
-    few, many = compare(world, 40, 2), compare(world, 80, 2)
+    few, many = compare(world, 40, seed=2), compare(world, 80, seed=2)
     assert torch.equal(few.chosen // 8, few.rejected // 8)
     assert not bool((few.chosen == few.rejected).any())
     assert torch.equal(many.chosen[:40], few.chosen)
-    assert not torch.equal(compare(world, 40, 3).chosen, few.chosen)
+    assert not torch.equal(compare(world, 40, seed=3).chosen, few.chosen)
 
 
 def test_the_samplers_shares_follow_the_table() -> None:

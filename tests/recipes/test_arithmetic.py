@@ -26,7 +26,7 @@ TINY = replace(
 )
 COLUMNS = [
     "arm", "seed", "step", "proxy", "gold", "kl", "kl_k1", "beta", "entropy", "length", "finished", "accuracy",
-    "policy_loss", "value_loss", "ratio", "ratio_error", "step_kl", "clip_fraction", "bounded", "grad_norm",
+    "policy_loss", "value_loss", "ratio_max", "ratio_error", "step_kl", "clip_fraction", "bounded", "grad_norm",
     "steps_planned", "steps_done", "steps_skipped",
 ]  # fmt: skip
 

@@ -51,7 +51,7 @@ def test_an_arm_is_named_by_its_setting(beta: float, parts: tuple[str, ...], nam
 
 def test_a_row_holds_the_means_of_its_rollout() -> None:
     """proxy (1 + 4) / 2, gold (-1 + 2) / 2, kl (.5 + 1.5) / 2, kl_k1 (-1 + 4) / 2, length 3 / 2, half finished."""
-    row = ledger_row("beta=0.25", 7, step(), torch.tensor([-1.0, 2.0]), ENDS, accuracy=0.5)
+    row = ledger_row("beta=0.25", 7, step=step(), gold=torch.tensor([-1.0, 2.0]), vocabulary=ENDS, accuracy=0.5)
     assert row == {
         "arm": "beta=0.25", "seed": 7, "step": 3, "proxy": 2.5, "gold": 0.5, "kl": 1.0, "kl_k1": 1.5, "beta": 0.25,
         "entropy": 0.75, "length": 1.5, "finished": 0.5, "accuracy": 0.5, "loss": 9.0,
@@ -61,7 +61,7 @@ def test_a_row_holds_the_means_of_its_rollout() -> None:
 
 def test_what_cannot_be_said_is_null_and_its_column_stays() -> None:
     """No full distribution: no exact KL, no entropy. No end token: nothing finishes."""
-    row = ledger_row("a", 0, step(exact=False), torch.zeros(2), Vocabulary(size=3, time=2))
+    row = ledger_row("a", 0, step=step(exact=False), gold=torch.zeros(2), vocabulary=Vocabulary(size=3, time=2))
     assert list(row)[: len(COMMON)] == COMMON
     assert (row["kl"], row["entropy"], row["finished"]) == (None, None, None)
     assert row["kl_k1"] == 1.5
@@ -71,6 +71,6 @@ def test_what_cannot_be_said_is_null_and_its_column_stays() -> None:
 @given(st.lists(st.floats(-100, 100, width=32), min_size=2, max_size=2))
 def test_every_entry_is_plain(golds: list[float]) -> None:
     """Text, Python numbers or null: nothing of torch."""
-    row = ledger_row("a", 0, step(), torch.tensor(golds), ENDS)
+    row = ledger_row("a", 0, step=step(), gold=torch.tensor(golds), vocabulary=ENDS)
     assert all(type(value) in (str, int, float, type(None)) for value in row.values())
     assert row["gold"] == pytest.approx(sum(golds) / 2, abs=1e-4)

@@ -197,8 +197,8 @@ def test_the_answers_recipe_fits_as_published() -> None:
     """2,000 comparisons of stream 2: loss .6805 at the first step and .459 at 400, Spearman .877 (each to 1e-2),
     answer 7 shown 23 times in 4,000."""
     world = Answers()
-    preference = compare(world, 2000, 2)
-    model = Head(world.features, mlp(4, 16, seeded(4), "tanh"))
+    preference = compare(world, 2000, seed=2)
+    model = Head(world.features, mlp(4, 16, generator=seeded(4), activation="tanh"))
     losses = [
         step.loss for step in fit(FitState(model, FitConfig(steps=400, learning_rate=0.02), seeded(0)), preference)
     ]
@@ -217,7 +217,7 @@ def test_a_fit_that_is_resumed_from_a_file_ends_bit_equal(tmp_path) -> None:
     features = torch.randn(6, 3, generator=seeded(0))
 
     def start(steps: int) -> FitState:
-        model = Head(table(features), mlp(3, 4, seeded(1)))
+        model = Head(table(features), mlp(3, 4, generator=seeded(1)))
         return FitState(model, FitConfig(steps=steps, batch=2, learning_rate=0.1), seeded(2))
 
     whole, half = start(6), start(3)
@@ -257,7 +257,7 @@ def test_swapping_all_pairs_turns_the_accuracy_round(scores: list[int], credit: 
     assert accuracy(reward, swapped) == pytest.approx(1 - accuracy(reward, preference), abs=1e-12)
     ties = sum(scores[i] == scores[i + 1] for i in (0, 2, 4)) / 3
     strict = accuracy(reward, preference, tie_credit=0.0)
-    assert accuracy(reward, preference, credit) == pytest.approx(strict + credit * ties, abs=1e-12)
+    assert accuracy(reward, preference, tie_credit=credit) == pytest.approx(strict + credit * ties, abs=1e-12)
 
 
 def test_ten_pairs_with_five_right_two_wrong_and_three_equal_are_65_percent_or_50_strictly() -> None:
@@ -289,7 +289,7 @@ def test_a_standardised_reward_has_mean_0_and_deviation_1_on_its_reference(score
     """Population deviation, each response once or by its probability; float32 scores leave up to 1e-5."""
     rollout = rows(len(scores))
     weights = torch.rand(len(scores), generator=seeded(len(scores))) + 0.1 if weighted else None
-    reward = standardise(scoring(*map(float, scores)), rollout, weights)
+    reward = standardise(scoring(*map(float, scores)), rollout, weights=weights)
     share = (torch.ones(len(scores)) if weights is None else weights).double()
     share = share / share.sum()
     out = reward(rollout).double()

@@ -28,14 +28,14 @@ def test_a_score_is_the_network_on_the_features() -> None:
 
 def test_encode_and_score_together_are_the_reward() -> None:
     """What a fit trains is what is called later."""
-    head = Head(world.features, mlp(4, 16, seeded(4), "tanh"))
+    head = Head(world.features, mlp(4, 16, generator=seeded(4), activation="tanh"))
     rollout = world.everything()
     assert torch.equal(head.score(head.encode(rollout)), head(rollout))
 
 
 def test_only_the_network_has_weights() -> None:
     """Features are frozen: one weight matrix and bias for each of the two layers."""
-    head = Head(world.features, mlp(4, 16, seeded(4), "tanh"))
+    head = Head(world.features, mlp(4, 16, generator=seeded(4), activation="tanh"))
     assert sum(p.numel() for p in head.parameters()) == 4 * 16 + 16 + 16 + 1
     assert sorted(head.state_dict()) == ["network.0.bias", "network.0.weight", "network.2.bias", "network.2.weight"]
 
@@ -48,5 +48,5 @@ def test_features_are_read_once_per_call() -> None:
         calls.append(len(rollout))
         return world.features(rollout)
 
-    Head(features, mlp(4, None, seeded(0)))(world.everything())
+    Head(features, mlp(4, None, generator=seeded(0)))(world.everything())
     assert calls == [32]

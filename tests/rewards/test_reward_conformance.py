@@ -31,7 +31,14 @@ def babble(count: int, seed: int) -> Rollout:
     """Responses of 1 to 4 tokens from equal odds."""
     generator = seeded(seed)
     prompts = world.prompts(count, generator)
-    return decode(lambda new: torch.zeros(len(new), 14), prompts, 1, world.vocabulary, 1.0, generator)
+    return decode(
+        lambda new: torch.zeros(len(new), 14),
+        prompts,
+        n=1,
+        vocabulary=world.vocabulary,
+        temperature=1.0,
+        generator=generator,
+    )
 
 
 def counts() -> Counts:
@@ -46,7 +53,7 @@ def head(hidden: int | None) -> Head:
     seen = Counts(range(12))
     return Head(
         lambda rollout: torch.cat((seen.encode(rollout), rollout.lengths[:, None].float()), 1),
-        mlp(13, hidden, seeded(1)),
+        mlp(13, hidden, generator=seeded(1)),
     )
 
 

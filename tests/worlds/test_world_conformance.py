@@ -55,7 +55,14 @@ def babble(world: World, count: int, n: int, seed: int) -> Rollout:
     generator = torch.Generator().manual_seed(seed)
     prompts = world.prompts(count, generator)
     vocabulary = world.vocabulary
-    return decode(lambda new: torch.zeros(len(new), vocabulary.size), prompts, n, vocabulary, 1.0, generator)
+    return decode(
+        lambda new: torch.zeros(len(new), vocabulary.size),
+        prompts,
+        n=n,
+        vocabulary=vocabulary,
+        temperature=1.0,
+        generator=generator,
+    )
 
 
 @every_world

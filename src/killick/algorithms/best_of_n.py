@@ -4,11 +4,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from killick.types import Refusal
+from killick.types import Refusal, check_finite
 
 
 def exact_law(
-    reference: Float[Tensor, "*prompt answer"], scores: Float[Tensor, "*prompt answer"], n: int
+    reference: Float[Tensor, "*prompt answer"], scores: Float[Tensor, "*prompt answer"], *, n: int
 ) -> Float[Tensor, "*prompt answer"]:
     """Probability that each answer is kept: F(y)^n - F(y-)^n, shared among answers of equal score by their probability.
 
@@ -58,7 +58,7 @@ def pool_weights(size: int, n: int) -> Float[Tensor, " rank"]:
 
 
 def best_of_n(
-    scores: Float[Tensor, "prompt pool"], values: Float[Tensor, "prompt pool"], n: int
+    scores: Float[Tensor, "prompt pool"], values: Float[Tensor, "prompt pool"], *, n: int
 ) -> Float[Tensor, " prompt"]:
     """Expected value of the answer that best-of-n keeps, for each prompt, unbiased over one pool.
 
@@ -69,7 +69,8 @@ def best_of_n(
         values: what is read off the kept answer (the proxy again, or gold).
         n: answers drawn, at most the pool.
     """
-    weights = pool_weights(scores.shape[1], n).to(scores.device)
+    check_finite("scores of the pool are", scores)
+    weights, scores, values = pool_weights(scores.shape[1], n), scores.cpu(), values.cpu()
     out = []
     for row, value in zip(scores, values, strict=True):
         ordered = row.sort().values

@@ -1,8 +1,7 @@
 """One iteration's evidence, for every optimiser alike: sample, score, and compare with the reference."""
 
-import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -11,7 +10,7 @@ from torch import Tensor
 from killick.ops.kl import exact_kl, k1
 from killick.ops.logprobs import entropy
 from killick.ops.masked import masked_mean, masked_sum
-from killick.types import NonFinite, Policy, Prompts, Reward, Rollout, Step, check_finite
+from killick.types import NonFinite, Policy, PromptSource, Refusal, Reward, Rollout, Step, check_finite
 
 
 @dataclass(frozen=True)
@@ -45,43 +44,66 @@ class Collected:
         return Step(step, self.rollout, self.scores, self.kl, kl_k1, beta, self.entropy, stats)
 
 
+@runtime_checkable
+class Rows(Protocol):
+    """How many prompts an iteration asks for, and how many responses to each."""
+
+    @property
+    def batch(self) -> int:
+        """Prompts."""
+        ...
+
+    @property
+    def n(self) -> int:
+        """Responses to each."""
+        ...
+
+
+@runtime_checkable
+class Leashed(Protocol):
+    """The state of any optimiser on a leash."""
+
+    policy: Policy
+    reference: Policy
+    generator: torch.Generator
+    step: int
+
+    @property
+    def config(self) -> Rows:
+        """Its settings."""
+        ...
+
+
 @torch.no_grad()
-def collect(
-    policy: Policy,
-    reference: Policy,
-    reward: Reward,
-    prompts: Prompts,
-    n: int,
-    generator: torch.Generator,
-    step: int,
-) -> Collected:
-    """Sample `n` responses to each prompt, score them, and measure the distance to the reference.
+def collect(state: Leashed, reward: Reward, *, prompts: PromptSource) -> Collected:
+    """Ask for prompts, sample responses to each, score them, and measure the distance to the reference.
 
     Old log-probs are read by the training path, not taken from the sampler, so the first ratio is 1 for any policy.
 
     Raises:
+        Refusal: where a prompt source or a reward gives another number of rows than it was asked for.
         NonFinite: naming the first quantity that is no number, its step and rows (O-44).
     """
+    policy, batch, n, step = state.policy, state.config.batch, state.config.n, state.step
+    asked = prompts(batch, state.generator)
+    if len(asked[0]) != batch:
+        raise Refusal(f"The prompt source gave {len(asked[0])} prompts, not the {batch} that were asked for.")
     try:
-        rollout = policy.sample(prompts, n, generator)
+        rollout = policy.sample(asked, n, state.generator)
     except NonFinite as error:
         raise NonFinite(f"At step {step}: {error}") from error
+    if len(rollout) != len(asked[0]) * n:
+        raise Refusal(f"The policy gave {len(rollout)} responses to {len(asked[0])} prompts, not {n} to each.")
     scores = reward(rollout)
-    check_finite("scores are", scores, step)
+    if scores.shape != (len(rollout),):
+        raise Refusal(f"A reward gives one number per response, shape ({len(rollout)},), not {tuple(scores.shape)}.")
+    check_finite("scores are", scores, step=step)
     old, full = policy.logprobs(rollout)
-    before, reference_full = reference.logprobs(rollout)
+    before, reference_full = state.reference.logprobs(rollout)
     log_ratio = k1(old, before)
-    check_finite("log-ratios of policy and reference are", log_ratio, step)
+    check_finite("log-ratios of policy and reference are", log_ratio, step=step)
     if full is None or reference_full is None:
         return Collected(rollout, scores, old, log_ratio, None, None)
-    kl = masked_sum(exact_kl(full, reference_full), rollout.mask, 1)
-    check_finite("exact KL is", kl, step)
+    kl = masked_sum(exact_kl(full, reference_full), rollout.mask, dim=1)
+    check_finite("exact KL is", kl, step=step)
     return Collected(rollout, scores, old, log_ratio, kl, float(masked_mean(entropy(full), rollout.mask)))
-
-
-def digest(parameters: Iterable[Tensor]) -> str:
-    """SHA-256 over all parameters in order: equal exactly when no weight has moved (O-40)."""
-    total = hashlib.sha256()
-    for parameter in parameters:
-        total.update(parameter.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
-    return total.hexdigest()

@@ -11,14 +11,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from killick.algorithms.collecting import collect, digest
+from killick.algorithms.collecting import collect
 from killick.algorithms.leash import Leash
 from killick.algorithms.ppo_config import PPOConfig
 from killick.algorithms.ppo_targets import Targets, targets, units
+from killick.algorithms.reference import check_same, check_unmoved, freeze
 from killick.ops.kl import bound, count_bounded, k3
-from killick.ops.losses import clipped, likelihood, ppo_clip, value_loss
-from killick.ops.masked import masked_mean, masked_sum
+from killick.ops.losses import clipped, negative_log_likelihood, ppo_clip, value_loss
+from killick.ops.masked import masked_sum
 from killick.optimiser import Adam
+from killick.state import restore, snapshot
 from killick.types import Demonstrations, NonFinite, Policy, PromptSource, Refusal, Reward, Step, Value
 
 
@@ -34,8 +36,10 @@ class PPOState:
         leash: beta, fixed or adaptive.
 
     Raises:
-        Refusal: where a setting is out of range, or policy and reference share weights by accident (O-40).
+        Refusal: where a setting is out of range, or the parts do not go together.
     """
+
+    PARTS = ("policy", "value", "optimiser", "generator", "beta", "step", "reference_digest")
 
     def __init__(
         self,
@@ -46,21 +50,16 @@ class PPOState:
         generator: torch.Generator,
         leash: Leash = Leash(),
     ):
-        config.validate()
         leash.validate()
-        if config.missing_eos_penalty and policy.vocabulary.eos is None:
-            raise Refusal("A missing-EOS penalty needs a vocabulary with an end token; responses here never end early.")
-        if value is not None and config.level == "sequence":
-            raise Refusal("A critic reads every token, so it has no place at sequence level; give value=None there.")
-        shared = {p.data_ptr() for p in policy.parameters()} & {p.data_ptr() for p in reference.parameters()}
-        if shared and reference is not policy:
-            raise Refusal("Policy and reference share weights; copy the policy before freezing it as the reference.")
+        config.validate()
+        config.check(policy.vocabulary, critic=value is not None)
         self.policy, self.reference, self.value = policy, reference, value
         self.config, self.generator, self.leash = config, generator, leash
         self.beta, self.step = leash.beta, 0
-        self.parameters = [*policy.parameters(), *(value.parameters() if value else ())]
+        self.reference_digest = freeze(reference, policy)
+        moved = [*policy.parameters(), *(value.parameters() if value else ())]
+        self.parameters = list(dict.fromkeys(parameter for parameter in moved if parameter.requires_grad))
         self.optimiser = Adam(self.parameters, config.learning_rate)
-        self.reference_digest = digest(reference.parameters())
 
     def state_dict(self) -> dict[str, Any]:
         """The state as tensors and plain types; the reference is checked, not stored.
@@ -68,32 +67,18 @@ class PPOState:
         Raises:
             RuntimeError: where the reference has moved.
         """
-        if self.reference is not self.policy and digest(self.reference.parameters()) != self.reference_digest:
-            raise RuntimeError("The reference has moved since the run began; its KL means nothing.")
-        return {
-            "policy": self.policy.state_dict(),
-            "value": self.value.state_dict() if self.value else None,
-            "optimiser": self.optimiser.state_dict(),
-            "generator": self.generator.get_state(),
-            "beta": self.beta,
-            "step": self.step,
-            "reference_digest": self.reference_digest,
-        }
+        check_unmoved(self.reference, self.policy, before=self.reference_digest)
+        return snapshot(self, self.PARTS)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave; a missing piece is a KeyError (O-45)."""
-        if self.reference is not self.policy and state["reference_digest"] != self.reference_digest:
-            raise Refusal("This state was trained against another reference; start from the same reference.")
-        self.policy.load_state_dict(state["policy"])
-        if self.value:
-            self.value.load_state_dict(state["value"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.generator.set_state(state["generator"])
-        self.beta, self.step = state["beta"], state["step"]
+        """Go on from what `state_dict` gave; a missing part is a KeyError (O-45)."""
+        if self.reference is not self.policy:
+            check_same(state["reference_digest"], self.reference_digest)
+        restore(self, self.PARTS, saved=state)
 
 
 def ppo(
-    state: PPOState, reward: Reward, prompts: PromptSource, demonstrations: Demonstrations | None = None
+    state: PPOState, reward: Reward, *, prompts: PromptSource, demonstrations: Demonstrations | None = None
 ) -> Iterator[Step]:
     """Run the remaining iterations, yielding each one's record; `state` then stands after its update.
 
@@ -111,16 +96,17 @@ def ppo(
     if config.ptx_coefficient and demonstrations is None:
         raise Refusal("A ptx term needs demonstrations to learn from; none were given.")
     while state.step < config.iterations:
-        asked = prompts(config.batch, state.generator)
-        found = collect(state.policy, state.reference, reward, asked, config.n, state.generator, state.step)
-        stats = update(state, targets(found, state.value, state.beta, config), demonstrations)
+        found = collect(state, reward, prompts=prompts)
+        stats = update(
+            state, targets(found, state.value, beta=state.beta, config=config), demonstrations=demonstrations
+        )
         record = found.record(state.step, state.beta, stats)
         state.beta = state.leash.adapt(state.beta, found.mean_kl)
         state.step += 1
         yield record
 
 
-def update(state: PPOState, batch: Targets, demonstrations: Demonstrations | None) -> dict[str, float]:
+def update(state: PPOState, batch: Targets, *, demonstrations: Demonstrations | None) -> dict[str, float]:
     """All optimiser steps on one rollout; returns what they did, averaged over the minibatches that were read."""
     config = state.config
     planned, rows = config.epochs * config.minibatches, torch.arange(len(batch.rollout), device=batch.old.device)
@@ -136,7 +122,7 @@ def update(state: PPOState, batch: Targets, demonstrations: Demonstrations | Non
         seen.append(terms)
         if config.stop_kl is not None and terms["step_kl"] > config.stop_kl:
             break
-        if config.ratio_limit is not None and terms["ratio"] > config.ratio_limit:
+        if config.ratio_limit is not None and terms["ratio_max"] > config.ratio_limit:
             skipped += 1
             continue
         if config.ptx_coefficient and demonstrations is not None:
@@ -145,15 +131,15 @@ def update(state: PPOState, batch: Targets, demonstrations: Demonstrations | Non
         if not bool(torch.isfinite(terms["grad_norm"])):
             norm = float(terms["grad_norm"])
             raise NonFinite(f"The gradient norm is {norm} at step {state.step}, in optimiser step {index}.")
-        set_rate(state, index, planned)
+        set_rate(state, index, planned=planned)
         state.optimiser.step()
         done += 1
     means = {name: float(torch.stack([t[name] for t in seen if name in t]).float().mean()) for name in seen[0]}
-    first = {"ratio_error": float(seen[0]["ratio_error"])}
-    return means | first | {"steps_planned": planned, "steps_done": done, "steps_skipped": skipped}
+    edges = {"ratio_error": float(seen[0]["ratio_error"]), "ratio_max": max(float(t["ratio_max"]) for t in seen)}
+    return means | edges | {"steps_planned": planned, "steps_done": done, "steps_skipped": skipped}
 
 
-def set_rate(state: PPOState, index: int, planned: int) -> None:
+def set_rate(state: PPOState, index: int, *, planned: int) -> None:
     """Linear decay counts planned optimiser steps, so that an early stop or a resume does not shift it (O-38)."""
     config = state.config
     if config.decay:
@@ -171,30 +157,33 @@ def backward(state: PPOState, minibatch: Targets) -> dict[str, Tensor]:
     if state.config.micro_batches > 1:
         rows = torch.arange(len(mask), device=mask.device)
         pieces = [minibatch[part] for part in rows.tensor_split(state.config.micro_batches) if len(part)]
-    found = [piece_terms(state, piece, tokens, counted) for piece in pieces]
+    found = [piece_terms(state, piece, tokens=tokens, counted=counted) for piece in pieces]
     total = {name: torch.stack([terms[name] for terms in found]).sum() for name in found[0]}
-    return total | {"ratio_error": torch.stack([terms["ratio_error"] for terms in found]).max()}
+    edges = {name: torch.stack([terms[name] for terms in found]).max() for name in ("ratio_error", "ratio_max")}
+    return total | edges
 
 
-def piece_terms(state: PPOState, piece: Targets, tokens: Tensor, counted: Tensor) -> dict[str, Tensor]:
+def piece_terms(state: PPOState, piece: Targets, *, tokens: Tensor, counted: Tensor) -> dict[str, Tensor]:
     """One forward and backward pass; each term is this piece's share of the minibatch mean."""
     config, mask, unit = state.config, piece.rollout.mask, units(piece.rollout.mask, state.config)
     log_ratio = state.policy.logprobs(piece.rollout)[0] - piece.old
     if config.level == "sequence":
-        log_ratio = masked_sum(log_ratio, mask, 1)[:, None]
-    loss = masked_sum(ppo_clip(log_ratio, piece.advantages, config.clip_range), unit) / counted
+        log_ratio = masked_sum(log_ratio, mask, dim=1)[:, None]
+    loss = masked_sum(ppo_clip(log_ratio, piece.advantages, clip_range=config.clip_range), unit) / counted
     terms = {"policy_loss": loss.detach()}
     if state.value is not None and piece.values is not None and piece.returns is not None:
-        errors = value_loss(state.value(piece.rollout), piece.returns, piece.values, config.value_clip_range)
+        errors = value_loss(
+            state.value(piece.rollout), piece.returns, old=piece.values, clip_range=config.value_clip_range
+        )
         critic = masked_sum(errors, mask) / tokens
         terms["value_loss"] = critic.detach()
         loss = loss + config.value_coefficient * critic
     loss.backward()
     log_ratio = log_ratio.detach()
     ratio = bound(log_ratio).exp()
-    outside = clipped(log_ratio, piece.advantages, config.clip_range)
+    outside = clipped(log_ratio, piece.advantages, clip_range=config.clip_range)
     return terms | {
-        "ratio": masked_sum(ratio, unit) / counted,
+        "ratio_max": torch.where(unit, bound(log_ratio.abs()).exp(), 1.0).max(),
         "ratio_error": torch.where(unit, (ratio - 1).abs(), 0.0).max(),
         "step_kl": masked_sum(k3(torch.zeros_like(log_ratio), log_ratio), unit) / counted,
         "clip_fraction": (outside & unit).sum() / counted,
@@ -205,6 +194,6 @@ def piece_terms(state: PPOState, piece: Targets, tokens: Tensor, counted: Tensor
 def supervise(state: PPOState, demonstrations: Demonstrations) -> Tensor:
     """Add the gradient of the ptx term: coefficient times the mean negative log-likelihood of demonstrations (O-42)."""
     rollout = demonstrations(state.config.ptx_batch, state.generator)
-    loss = masked_mean(likelihood(state.policy.logprobs(rollout)[0]), rollout.mask)
+    loss = negative_log_likelihood(state.policy.logprobs(rollout)[0], rollout.mask)
     (state.config.ptx_coefficient * loss).backward()
     return loss.detach()

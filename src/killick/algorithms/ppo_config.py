@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from killick.types import Refusal
+from killick.types import Refusal, Vocabulary
 
 
 @dataclass(frozen=True)
@@ -16,13 +16,15 @@ class PPOConfig:
         n: responses per prompt.
         epochs: passes over a rollout.
         minibatches: optimiser steps per pass.
-        micro_batches: pieces of a minibatch whose gradients are added up, to save memory; the objective is the same.
+        micro_batches: pieces of a minibatch whose gradients are added up, to save the update's memory; the objective
+            is the same.
         learning_rate: Adam's, for policy and critic.
         decay: lower the rate linearly to 0 over all planned optimiser steps.
         clip_range: of the probability ratio.
         level: one ratio per token, or one per sequence (the KL charge then joins the score).
         baseline: what the score is compared with where there is no critic.
-        gamma, gae_lambda: discounts per token.
+        gamma: discount per token.
+        gae_lambda: 0 trusts the critic, 1 the return.
         whiten: centre and scale the advantages of a rollout.
         value_coefficient: weight of the critic's loss.
         value_clip_range: in score units; None clips nothing.
@@ -30,7 +32,7 @@ class PPOConfig:
         ptx_coefficient: weight of the supervised loss that is added to every optimiser step.
         ptx_batch: demonstrations in each.
         missing_eos_penalty: subtracted from the score of a response that did not end.
-        ratio_limit: a minibatch whose mean ratio exceeds this is skipped and counted.
+        ratio_limit: a minibatch in which any ratio, or its inverse, exceeds this is skipped and counted.
         stop_kl: nats per unit (token or sequence); a minibatch beyond it ends the iteration's update, before its step.
     """
 
@@ -64,8 +66,12 @@ class PPOConfig:
             Refusal: naming the field, its value and its range.
         """
         for name in ("iterations", "batch", "n", "epochs", "minibatches", "micro_batches", "ptx_batch"):
-            if getattr(self, name) < 1:
-                raise Refusal(f"PPO needs {name} of at least 1, not {getattr(self, name)}.")
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise Refusal(f"PPO needs a whole {name} of at least 1, not {value}.")
+        for name, known in (("level", ("token", "sequence")), ("baseline", ("batch-mean", "leave-one-out"))):
+            if getattr(self, name) not in known:
+                raise Refusal(f"PPO knows the {name} {' and '.join(known)}, not {getattr(self, name)}.")
         for name in ("learning_rate", "clip_range", "max_grad_norm", "value_clip_range", "ratio_limit", "stop_kl"):
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
@@ -84,3 +90,25 @@ class PPOConfig:
             raise Refusal("One response per rollout has no spread to whiten; raise batch or n, or turn whiten off.")
         if self.baseline == "leave-one-out" and self.n < 2:
             raise Refusal(f"A leave-one-out baseline needs n of at least 2 responses per prompt, not {self.n}.")
+
+    def check(self, vocabulary: Vocabulary, critic: bool, demonstrations: bool = True) -> None:
+        """Refuse settings that do not fit what is optimised.
+
+        Args:
+            vocabulary: the policy's.
+            critic: whether there is one.
+            demonstrations: whether there are any to learn from.
+
+        Raises:
+            Refusal: naming what does not go together.
+        """
+        if self.missing_eos_penalty and vocabulary.eos is None:
+            raise Refusal("A missing_eos_penalty needs a vocabulary with an end token; responses here never end early.")
+        if critic and self.level == "sequence":
+            raise Refusal("A critic reads every token, so it does not go with the level sequence; use the level token.")
+        if not critic and self.batch * self.n == 1:
+            raise Refusal(
+                "One response per rollout has nothing to be compared with; raise batch or n, or use a critic."
+            )
+        if self.ptx_coefficient and not demonstrations:
+            raise Refusal("A ptx term needs demonstrations to learn from; there are none here.")

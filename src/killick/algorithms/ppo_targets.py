@@ -10,7 +10,7 @@ from killick.algorithms.collecting import Collected
 from killick.algorithms.ppo_config import PPOConfig
 from killick.ops.advantages import batch_mean, gae, leave_one_out, penalised_rewards, returns
 from killick.ops.masked import masked_sum, whiten
-from killick.types import Rollout, Value
+from killick.types import Rollout, Value, check_finite
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Targets:
 
 
 @torch.no_grad()
-def targets(found: Collected, value: Value | None, beta: float, config: PPOConfig) -> Targets:
+def targets(found: Collected, value: Value | None, *, beta: float, config: PPOConfig) -> Targets:
     """Advantages of a scored rollout: by the critic and GAE, or against a baseline.
 
     Args:
@@ -42,16 +42,17 @@ def targets(found: Collected, value: Value | None, beta: float, config: PPOConfi
     scores = found.scores - config.missing_eos_penalty * (~found.rollout.finished)
     values = earned = None
     if config.level == "sequence":
-        total = scores - beta * masked_sum(found.log_ratio, mask, 1)
+        total = scores - beta * masked_sum(found.log_ratio, mask, dim=1)
         advantages = (total - baseline(total, config))[:, None]
     elif value is None:
         # The score is compared with other scores; the KL charge stays with the tokens that it comes from.
-        rewards = penalised_rewards(scores - baseline(scores, config), found.log_ratio, mask, beta)
-        advantages = returns(rewards, mask, config.gamma)
+        rewards = penalised_rewards(scores - baseline(scores, config), found.log_ratio, mask=mask, beta=beta)
+        advantages = returns(rewards, mask, gamma=config.gamma)
     else:
-        values = value(found.rollout)
-        rewards = penalised_rewards(scores, found.log_ratio, mask, beta)
-        advantages = gae(rewards, values, mask, config.gamma, config.gae_lambda)
+        values = torch.where(mask, value(found.rollout), 0.0)
+        check_finite("the critic's values are", values)
+        rewards = penalised_rewards(scores, found.log_ratio, mask=mask, beta=beta)
+        advantages = gae(rewards, values, mask=mask, gamma=config.gamma, gae_lambda=config.gae_lambda)
         earned = advantages + values
     if config.whiten:
         advantages = whiten(advantages, units(mask, config))

@@ -9,11 +9,13 @@ from typing import Any, Literal
 
 import torch
 
-from killick.algorithms.collecting import collect, digest
+from killick.algorithms.collecting import collect
 from killick.algorithms.leash import Leash
+from killick.algorithms.reference import check_same, check_unmoved, freeze
 from killick.ops.advantages import group_mean, leave_one_out
 from killick.ops.masked import masked_sum
 from killick.optimiser import Adam
+from killick.state import restore, snapshot
 from killick.types import NonFinite, Policy, PromptSource, Refusal, Reward, Step
 
 
@@ -57,7 +59,12 @@ class ReinforceState:
         config: settings.
         generator: every draw of the loop comes from it.
         leash: beta, fixed or adaptive.
+
+    Raises:
+        Refusal: where a setting is out of range, or policy and reference share weights that train.
     """
+
+    PARTS = ("policy", "optimiser", "generator", "beta", "step", "reference_digest")
 
     def __init__(
         self,
@@ -67,35 +74,31 @@ class ReinforceState:
         generator: torch.Generator,
         leash: Leash = Leash(),
     ):
-        config.validate()
         leash.validate()
+        config.validate()
         self.policy, self.reference, self.config = policy, reference, config
         self.generator, self.leash = generator, leash
         self.beta, self.step = leash.beta, 0
-        self.optimiser = Adam(policy.parameters(), config.learning_rate)
-        self.reference_digest = digest(reference.parameters())
+        self.reference_digest = freeze(reference, policy)
+        self.optimiser = Adam((p for p in policy.parameters() if p.requires_grad), config.learning_rate)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state as tensors and plain types; the reference is checked, not stored."""
-        if self.reference is not self.policy and digest(self.reference.parameters()) != self.reference_digest:
-            raise RuntimeError("The reference has moved since the run began; its KL means nothing.")
-        return {
-            "policy": self.policy.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "generator": self.generator.get_state(),
-            "beta": self.beta,
-            "step": self.step,
-        }
+        """The state as tensors and plain types; the reference is checked, not stored.
+
+        Raises:
+            RuntimeError: where the reference has moved.
+        """
+        check_unmoved(self.reference, self.policy, before=self.reference_digest)
+        return snapshot(self, self.PARTS)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave; a missing piece is a KeyError."""
-        self.policy.load_state_dict(state["policy"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.generator.set_state(state["generator"])
-        self.beta, self.step = state["beta"], state["step"]
+        """Go on from what `state_dict` gave; a missing part is a KeyError (O-45)."""
+        if self.reference is not self.policy:
+            check_same(state["reference_digest"], self.reference_digest)
+        restore(self, self.PARTS, saved=state)
 
 
-def reinforce(state: ReinforceState, reward: Reward, prompts: PromptSource) -> Iterator[Step]:
+def reinforce(state: ReinforceState, reward: Reward, *, prompts: PromptSource) -> Iterator[Step]:
     """Run the remaining iterations, yielding each one's record; `state` then stands after its update.
 
     The score function is multiplied by (score - beta log-ratio - baseline), a mean over all responses.
@@ -110,13 +113,12 @@ def reinforce(state: ReinforceState, reward: Reward, prompts: PromptSource) -> I
     """
     config = state.config
     while state.step < config.iterations:
-        asked = prompts(config.batch, state.generator)
-        found = collect(state.policy, state.reference, reward, asked, config.n, state.generator, state.step)
+        found = collect(state, reward, prompts=prompts)
         total = found.scores - state.beta * found.log_ratio.sum(1)
         compare = group_mean if config.baseline == "group-mean" else leave_one_out
         advantages = total - compare(total, config.n)
         logprobs, _ = state.policy.logprobs(found.rollout)
-        loss = -(advantages * masked_sum(logprobs, found.rollout.mask, 1)).mean()
+        loss = -(advantages * masked_sum(logprobs, found.rollout.mask, dim=1)).mean()
         state.optimiser.zero_grad()
         loss.backward()
         norm = torch.nn.utils.get_total_norm([p.grad for p in state.policy.parameters() if p.grad is not None])

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from killick.ops.losses import likelihood
-from killick.ops.masked import masked_mean
+from killick.ops.losses import negative_log_likelihood
 from killick.optimiser import Adam
+from killick.state import restore, snapshot
 from killick.types import Demonstrations, Policy, Refusal, check_finite
 
 
@@ -50,6 +50,8 @@ class SFTState:
         generator: the demonstrations are drawn from it.
     """
 
+    PARTS = ("policy", "optimiser", "generator", "step")
+
     def __init__(self, policy: Policy, config: SFTConfig, generator: torch.Generator):
         config.validate()
         self.policy, self.config, self.generator, self.step = policy, config, generator, 0
@@ -57,19 +59,11 @@ class SFTState:
 
     def state_dict(self) -> dict[str, Any]:
         """The state as tensors and plain types."""
-        return {
-            "policy": self.policy.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "generator": self.generator.get_state(),
-            "step": self.step,
-        }
+        return snapshot(self, self.PARTS)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave; a missing piece is a KeyError."""
-        self.policy.load_state_dict(state["policy"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.generator.set_state(state["generator"])
-        self.step = state["step"]
+        """Go on from what `state_dict` gave; a missing part is a KeyError."""
+        restore(self, self.PARTS, saved=state)
 
 
 @dataclass(frozen=True)
@@ -93,8 +87,8 @@ def sft(state: SFTState, demonstrations: Demonstrations) -> Iterator[SFTStep]:
     config = state.config
     while state.step < config.steps:
         rollout = demonstrations(config.batch, state.generator)
-        loss = masked_mean(likelihood(state.policy.logprobs(rollout)[0]), rollout.mask)
-        check_finite("the SFT loss is", loss.detach()[None], state.step)
+        loss = negative_log_likelihood(state.policy.logprobs(rollout)[0], rollout.mask)
+        check_finite("the SFT loss is", loss.detach()[None], step=state.step)
         state.optimiser.zero_grad()
         loss.backward()
         rate = min(1.0, (state.step + 1) / config.warmup) if config.warmup else 1.0

@@ -8,7 +8,7 @@ from killick.types import Refusal
 
 
 def tilt(
-    reference: Float[Tensor, "*prompt answer"], reward: Float[Tensor, "*prompt answer"], beta: float
+    reference: Float[Tensor, "*prompt answer"], reward: Float[Tensor, "*prompt answer"], *, beta: float
 ) -> Float[Tensor, "*prompt answer"]:
     """Log-probs of the policy that maximises E[reward] - beta KL(policy || reference), nats.
 
@@ -36,7 +36,7 @@ def tilt(
 
 
 def log_partition(
-    reference: Float[Tensor, "*prompt answer"], reward: Float[Tensor, "*prompt answer"], beta: float
+    reference: Float[Tensor, "*prompt answer"], reward: Float[Tensor, "*prompt answer"], *, beta: float
 ) -> Float[Tensor, "*prompt"]:
     """The log of Z = E_reference[exp(reward / beta)], nats: the optimum's E[reward] - beta KL is beta log Z exactly.
 

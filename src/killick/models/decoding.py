@@ -24,6 +24,7 @@ def check_temperature(temperature: float) -> None:
 def decode(
     step: Callable[[Int[Tensor, "batch new"]], Float[Tensor, "batch vocab"]],
     prompts: Prompts,
+    *,
     n: int,
     vocabulary: Vocabulary,
     temperature: float,
@@ -46,7 +47,7 @@ def decode(
     alive = torch.ones(len(ids), dtype=torch.bool, device=ids.device)
     tokens, logprobs, masks, new = [], [], [], ids
     for _ in range(vocabulary.time):
-        distribution = log_distribution(step(new), temperature, vocabulary.forbidden)
+        distribution = log_distribution(step(new), temperature, forbidden=vocabulary.forbidden)
         token = draw(distribution, generator)
         tokens.append(token.where(alive, vocabulary.pad))
         logprobs.append(pick(distribution, token).where(alive, 0.0))
@@ -77,8 +78,8 @@ def sequence(rollout: Rollout) -> tuple[Int[Tensor, "batch length"], Bool[Tensor
 
 
 def score(
-    logits: Float[Tensor, "rows vocab"], rollout: Rollout, vocabulary: Vocabulary, temperature: float
+    logits: Float[Tensor, "rows vocab"], rollout: Rollout, *, vocabulary: Vocabulary, temperature: float
 ) -> tuple[Float[Tensor, "batch time"], Float[Tensor, "batch time vocab"]]:
     """Log-probs of the response tokens (0 on padding) and the full log-softmax, from logits in reading order."""
-    full = log_distribution(logits, temperature, vocabulary.forbidden).view(*rollout.responses.shape, -1)
-    return pick(full, rollout.responses.clamp(max=full.shape[-1] - 1)).where(rollout.mask, 0.0), full
+    full = log_distribution(logits, temperature, forbidden=vocabulary.forbidden).view(*rollout.responses.shape, -1)
+    return pick(full, rollout.responses.where(rollout.mask, 0)).where(rollout.mask, 0.0), full

@@ -14,7 +14,7 @@ from killick.models.weights import read, write
 from killick.types import Prompts, Refusal, Rollout, Vocabulary
 
 
-def check_network(config: TransformerConfig, vocabulary: Vocabulary, prompt: int = 1) -> None:
+def check_network(config: TransformerConfig, vocabulary: Vocabulary, *, prompt: int = 1) -> None:
     """Refuse a shape that cannot speak a vocabulary after prompts of a length.
 
     Raises:
@@ -50,6 +50,10 @@ class TransformerPolicy(nn.Module):
     def sample(self, prompts: Prompts, n: int, generator: torch.Generator) -> Rollout:
         """Draw `n` responses to each prompt; the rows of one prompt stand together."""
         ids, prompt_mask = prompts
+        if int(ids.max()) >= self.network.config.inputs:
+            raise Refusal(
+                f"A prompt holds token {int(ids.max())}; the network reads 0..{self.network.config.inputs - 1}."
+            )
         batch, length = len(ids) * n, ids.shape[1] + self.vocabulary.time
         like = self.network.head.weight
         caches = [Cache(batch, self.network.config, length, like) for _ in self.network.blocks]
@@ -61,12 +65,12 @@ class TransformerPolicy(nn.Module):
             seen = None if mask is None else mask[:, : caches[0].used + new.shape[1]]
             return cast(Tensor, self.network.head(self.network(new, seen, new.shape[1] - 1, caches)))
 
-        return decode(step, prompts, n, self.vocabulary, self.temperature, generator)
+        return decode(step, prompts, n=n, vocabulary=self.vocabulary, temperature=self.temperature, generator=generator)
 
     def logprobs(self, rollout: Rollout) -> tuple[Float[Tensor, "batch time"], Float[Tensor, "batch time vocab"]]:
         """Log-probs of the response (0 on padding) and the full log-softmax, nats, with gradient."""
         logits = self.network.head(self.network(*sequence(rollout)))
-        return score(logits, rollout, self.vocabulary, self.temperature)
+        return score(logits, rollout, vocabulary=self.vocabulary, temperature=self.temperature)
 
     def save(self, path: Path) -> None:
         """Write weights and settings as one safetensors file."""
@@ -75,7 +79,7 @@ class TransformerPolicy(nn.Module):
             "vocabulary": asdict(self.vocabulary),
             "temperature": self.temperature,
         }
-        write(self, path, settings)
+        write(self, path, settings=settings)
 
     @classmethod
     def load(cls, path: Path) -> "TransformerPolicy":

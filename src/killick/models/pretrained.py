@@ -48,8 +48,10 @@ class PretrainedPolicy(nn.Module):
         self.model, self.vocabulary, self.temperature = model, vocabulary, temperature
 
     @classmethod
-    def load(cls, folder: Path, vocabulary: Vocabulary, temperature: float = 1.0) -> "PretrainedPolicy":
-        """Read a model folder; nothing is fetched.
+    def load(
+        cls, folder: Path, vocabulary: Vocabulary, temperature: float = 1.0, dtype: torch.dtype = torch.float32
+    ) -> "PretrainedPolicy":
+        """Read a model folder; nothing is fetched. Weights that train want float32: small steps vanish in bfloat16.
 
         Raises:
             Refusal: where transformers is not installed, or the folder is no causal language model.
@@ -59,11 +61,14 @@ class PretrainedPolicy(nn.Module):
         except ImportError as error:
             raise Refusal("A pretrained policy needs transformers; install killick[hf].") from error
         try:
-            model, found = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, output_loading_info=True)
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                folder, dtype=dtype, local_files_only=True, output_loading_info=True
+            )
         except SafetensorError as error:
             raise Refusal(f"The weights in {folder} are damaged ({error}).") from error
         except (OSError, ValueError) as error:
             raise Refusal(f"{folder} is no folder of a causal language model.") from error
+        model, found = loaded
         if found["missing_keys"]:
             missing = ", ".join(sorted(found["missing_keys"]))
             raise Refusal(f"{folder} lacks the weights {missing}; a model with fresh ones in their place is noise.")
@@ -90,7 +95,9 @@ class PretrainedPolicy(nn.Module):
             return out.logits[:, -1, : self.vocabulary.size]
 
         with evaluating(self.model):
-            return decode(step, prompts, n, self.vocabulary, self.temperature, generator)
+            return decode(
+                step, prompts, n=n, vocabulary=self.vocabulary, temperature=self.temperature, generator=generator
+            )
 
     def logprobs(self, rollout: Rollout) -> tuple[Float[Tensor, "batch time"], Float[Tensor, "batch time vocab"]]:
         """Log-probs of the response (0 on padding) and the full log-softmax, nats, with gradient."""
@@ -102,4 +109,4 @@ class PretrainedPolicy(nn.Module):
                 ids, attention_mask=mask, position_ids=places, use_cache=False, logits_to_keep=ids.shape[1] - first
             )
         logits = out.logits[..., : self.vocabulary.size].flatten(0, 1)
-        return score(logits, rollout, self.vocabulary, self.temperature)
+        return score(logits, rollout, vocabulary=self.vocabulary, temperature=self.temperature)

@@ -43,16 +43,18 @@ class TabularPolicy(nn.Module):
 
     def table(self) -> Float[Tensor, "prompt time vocab"]:
         """All log-probs, nats."""
-        return log_distribution(self.logits, self.temperature, self.vocabulary.forbidden)
+        return log_distribution(self.logits, self.temperature, forbidden=self.vocabulary.forbidden)
 
     @torch.no_grad()
     def sample(self, prompts: Prompts, n: int, generator: torch.Generator) -> Rollout:
         """Draw `n` responses to each prompt; the rows of one prompt stand together."""
         ids, prompt_mask = (x.repeat_interleave(n, 0) for x in prompts)
+        if int(ids[:, -1].max()) >= len(self.logits):
+            raise Refusal(f"Prompt {int(ids[:, -1].max())} has no row in a table of {len(self.logits)} prompts.")
         rows = self.table()[ids[:, -1]]
+        check_finite("log-probs of the table are", rows.where(rows != -torch.inf, 0.0))
         tokens = torch.stack([self.sampler(rows[:, t], generator) for t in range(self.vocabulary.time)], 1)
         drawn = pick(rows, tokens)
-        check_finite("log-probs of the sampled tokens are", drawn)
         mask = torch.ones_like(tokens, dtype=torch.bool)
         return Rollout(ids, prompt_mask, tokens, mask, drawn, torch.zeros_like(mask[:, 0]))
 

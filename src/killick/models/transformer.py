@@ -1,6 +1,6 @@
 """One small causal transformer for every toy: its shape is a config, since the architecture is part of the experiment.
 
-It knows token ids and padding, nothing of worlds or rewards. `TransformerPolicy` (below) is a network that speaks.
+It knows token ids and padding, nothing of worlds or rewards. `policy.py` makes one speak, `value.py` makes one judge.
 Inside, states are rows [batch * length, hidden]: a linear layer on a strided three-axis input can be many times slower.
 """
 
@@ -24,7 +24,10 @@ class TransformerConfig:
         inputs: token ids that can be read (prompt symbols included).
         outputs: numbers per position: a vocabulary, or 1 for a critic.
         context: most tokens in a sequence, prompt and response together.
-        hidden, layers, heads, feed_forward: sizes.
+        hidden: width of a state.
+        layers: attention and feed-forward blocks.
+        heads: parts into which attention cuts a state.
+        feed_forward: width inside a block.
         norm: layer norm, or root mean square (Llama).
         positions: learned vectors, or rotary (Llama).
         activation: of the feed-forward part; swiglu has a gate (Llama).

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from killick.types import Refusal
 
 
-def write(module: nn.Module, path: Path, settings: dict[str, Any]) -> None:
+def write(module: nn.Module, path: Path, *, settings: dict[str, Any]) -> None:
     """Write a module's tensors and plain settings under a temporary name, then put the file in place."""
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in module.state_dict().items()}
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")

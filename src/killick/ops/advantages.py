@@ -21,6 +21,7 @@ def place_score(scores: Float[Tensor, " batch"], mask: Bool[Tensor, "batch time"
 def penalised_rewards(
     scores: Float[Tensor, " batch"],
     log_ratio: Float[Tensor, "batch time"],
+    *,
     mask: Bool[Tensor, "batch time"],
     beta: float,
 ) -> Float[Tensor, "batch time"]:
@@ -31,26 +32,20 @@ def penalised_rewards(
     return place_score(scores, mask) - beta * torch.where(mask, log_ratio, 0.0)
 
 
-def discounted_sum(
-    values: Float[Tensor, "batch time"], mask: Bool[Tensor, "batch time"], discount: float
-) -> Float[Tensor, "batch time"]:
-    """At each real token, the sum of discount^(s - t) values[s] over the real tokens s >= t; 0 on padding."""
-    time = torch.arange(values.shape[1], device=values.device)
-    power = (time[:, None] - time).clamp(min=0).to(values.dtype)
-    weights = torch.where(time[:, None] >= time, discount**power, 0.0)
-    return torch.where(mask, torch.where(mask, values, 0.0) @ weights, 0.0)
-
-
 def returns(
-    rewards: Float[Tensor, "batch time"], mask: Bool[Tensor, "batch time"], gamma: float = 1.0
+    rewards: Float[Tensor, "batch time"], mask: Bool[Tensor, "batch time"], *, gamma: float = 1.0
 ) -> Float[Tensor, "batch time"]:
-    """Monte Carlo return at each real token: the discounted rewards from it to the end."""
-    return discounted_sum(rewards, mask, gamma)
+    """Monte Carlo return: at each real token t, the sum of gamma^(s - t) rewards[s] over real s >= t; 0 on padding."""
+    time = torch.arange(rewards.shape[1], device=rewards.device)
+    power = (time[:, None] - time).clamp(min=0).to(rewards.dtype)
+    weights = torch.where(time[:, None] >= time, gamma**power, 0.0)
+    return torch.where(mask, torch.where(mask, rewards, 0.0) @ weights, 0.0)
 
 
 def gae(
     rewards: Float[Tensor, "batch time"],
     values: Float[Tensor, "batch time"],
+    *,
     mask: Bool[Tensor, "batch time"],
     gamma: float = 1.0,
     gae_lambda: float = 0.95,
@@ -70,7 +65,7 @@ def gae(
     """
     kept = torch.where(mask, values, 0.0)
     following = torch.nn.functional.pad(kept[:, 1:], (0, 1))
-    return discounted_sum(rewards + gamma * following - kept, mask, gamma * gae_lambda)
+    return returns(rewards + gamma * following - kept, mask, gamma=gamma * gae_lambda)
 
 
 def batch_mean(scores: Float[Tensor, " batch"]) -> Float[Tensor, " batch"]:

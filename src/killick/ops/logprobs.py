@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 def log_distribution(
-    logits: Float[Tensor, "*shape vocab"], temperature: float = 1.0, forbidden: tuple[int, ...] = ()
+    logits: Float[Tensor, "*shape vocab"], temperature: float = 1.0, *, forbidden: tuple[int, ...] = ()
 ) -> Float[Tensor, "*shape vocab"]:
     """Log-softmax of logits / temperature with probability 0 on forbidden tokens, in nats.
 
@@ -38,7 +38,8 @@ def draw(log_probs: Float[Tensor, "batch vocab"], generator: torch.Generator) ->
     the last cumulative sum stays below that sum in float32, and the first entry above it has a positive step.
     A row of NaN gives some token of the vocabulary; whoever samples checks the log-prob that goes with it.
     """
-    cumulative = log_probs.float().exp().cumsum(-1)
+    # A parallel sum (on a GPU) may step back by a rounding; the running maximum takes such steps out.
+    cumulative = log_probs.float().exp().cumsum(-1).cummax(-1).values
     uniform = torch.rand(len(log_probs), 1, generator=generator, device=log_probs.device)
     found = torch.searchsorted(cumulative, uniform * cumulative[:, -1:], right=True)[:, 0]
     return found.clamp(max=log_probs.shape[-1] - 1)

@@ -1,7 +1,7 @@
 """Losses: Bradley-Terry, the clipped policy and value losses, likelihood. All in float32 or float64, per entry.
 
-They return one loss per pair or token; the caller averages (masked), so that micro-batches and padding cannot change
-the objective (O-37).
+All but the likelihood return one loss per pair or token; the caller averages (masked), so that micro-batches and
+padding cannot change the objective (O-37).
 """
 
 import torch
@@ -10,11 +10,13 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from killick.ops.kl import bound
+from killick.ops.masked import masked_mean
 
 
 def bradley_terry(
     chosen: Float[Tensor, " pair"],
     rejected: Float[Tensor, " pair"],
+    *,
     label: Float[Tensor, " pair"] | float = 1.0,
     margin: Float[Tensor, " pair"] | float = 0.0,
 ) -> Float[Tensor, " pair"]:
@@ -51,7 +53,7 @@ def group_weights(group: Int[Tensor, " pair"], times: Int[Tensor, " group"]) -> 
 
 
 def ppo_clip(
-    log_ratio: Float[Tensor, "*shape"], advantages: Float[Tensor, "*shape"], clip_range: float
+    log_ratio: Float[Tensor, "*shape"], advantages: Float[Tensor, "*shape"], *, clip_range: float
 ) -> Float[Tensor, "*shape"]:
     """max(-A r, -A clip(r, 1 - c, 1 + c)) per token, r = exp(log_ratio), the log-ratio bounded to +-20 first (O-30).
 
@@ -64,7 +66,7 @@ def ppo_clip(
 
 
 def clipped(
-    log_ratio: Float[Tensor, "*shape"], advantages: Float[Tensor, "*shape"], clip_range: float
+    log_ratio: Float[Tensor, "*shape"], advantages: Float[Tensor, "*shape"], *, clip_range: float
 ) -> Bool[Tensor, "*shape"]:
     """Where `ppo_clip` stops the gradient: the ratio has left the range on the side that the advantage pushes to."""
     ratio = bound(log_ratio).exp()
@@ -74,6 +76,7 @@ def clipped(
 def value_loss(
     values: Float[Tensor, "*shape"],
     returns: Float[Tensor, "*shape"],
+    *,
     old: Float[Tensor, "*shape"] | None = None,
     clip_range: float | None = None,
 ) -> Float[Tensor, "*shape"]:
@@ -92,6 +95,8 @@ def value_loss(
     return torch.maximum(loss, (near - returns).square() / 2)
 
 
-def likelihood(logprobs: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Negative log-likelihood per token, nats: the supervised loss, and the pretraining term of PPO-ptx (O-42)."""
-    return -logprobs
+def negative_log_likelihood(
+    logprobs: Float[Tensor, "batch time"], mask: Bool[Tensor, "batch time"]
+) -> Float[Tensor, ""]:
+    """Mean over real tokens, nats per token: the supervised loss, and the pretraining term of PPO-ptx (O-42)."""
+    return -masked_mean(logprobs, mask)

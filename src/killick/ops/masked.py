@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 
-def masked_sum(values: Float[Tensor, "*shape"], mask: Bool[Tensor, "*shape"], dim: int | None = None) -> Tensor:
+def masked_sum(values: Float[Tensor, "*shape"], mask: Bool[Tensor, "*shape"], *, dim: int | None = None) -> Tensor:
     """Sum over real entries, in the unit of `values`; NaN or infinity on the padding does not enter.
 
     Args:
@@ -17,14 +17,14 @@ def masked_sum(values: Float[Tensor, "*shape"], mask: Bool[Tensor, "*shape"], di
     return kept.sum() if dim is None else kept.sum(dim)
 
 
-def masked_mean(values: Float[Tensor, "*shape"], mask: Bool[Tensor, "*shape"], dim: int | None = None) -> Tensor:
+def masked_mean(values: Float[Tensor, "*shape"], mask: Bool[Tensor, "*shape"], *, dim: int | None = None) -> Tensor:
     """Mean over real entries, pooled (long rows weigh more); 0 where there is no real entry (O-34, O-37)."""
     count = mask.sum() if dim is None else mask.sum(dim)
-    return masked_sum(values, mask, dim) / count.clamp(min=1)
+    return masked_sum(values, mask, dim=dim) / count.clamp(min=1)
 
 
 def whiten(
-    values: Float[Tensor, "*shape"], mask: Bool[Tensor, "*shape"], centre: bool = True
+    values: Float[Tensor, "*shape"], mask: Bool[Tensor, "*shape"], *, centre: bool = True
 ) -> Float[Tensor, "*shape"]:
     """Scale real entries to sample deviation 1 (n - 1 below), centred on their mean; padding becomes 0.
 

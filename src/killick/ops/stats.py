@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 def pair_accuracy(
-    chosen: Float[Tensor, " pair"], rejected: Float[Tensor, " pair"], tie_credit: float = 0.5
+    chosen: Float[Tensor, " pair"], rejected: Float[Tensor, " pair"], *, tie_credit: float = 0.5
 ) -> Float[Tensor, ""]:
     """Share of pairs whose chosen response scores higher; an exact tie earns `tie_credit` (0 is strict, O-05)."""
     return ((chosen > rejected).double() + tie_credit * (chosen == rejected).double()).mean()
@@ -31,7 +31,7 @@ def rank_correlation(first: Float[Tensor, " item"], second: Float[Tensor, " item
 
 
 def bootstrap_interval(
-    values: Float[Tensor, " item"], generator: torch.Generator, level: float = 0.95, draws: int = 2000
+    values: Float[Tensor, " item"], generator: torch.Generator, *, level: float = 0.95, draws: int = 2000
 ) -> tuple[float, float]:
     """Percentile interval of the mean, from `draws` resamples of whole items.
 

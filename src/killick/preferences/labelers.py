@@ -85,7 +85,7 @@ class PlackettLuce:
         return Ranking(rollout, rows, place)
 
 
-def ceiling(labeler: Labeler, preference: Preference, gold: Float[Tensor, " batch"]) -> float:
+def ceiling(labeler: Labeler, preference: Preference, *, gold: Float[Tensor, " batch"]) -> float:
     """Expected accuracy of the best possible judge of these pairs: mean of max(p, 1 - p); a coin flip counts half."""
     chance = labeler.probability(gold[preference.chosen], gold[preference.rejected])
     return float(torch.maximum(chance, 1 - chance).mean())

@@ -36,7 +36,7 @@ def pairs(ranking: Ranking) -> Preference:
     return Preference.hard(ranking.rollout, chosen, rejected, group)
 
 
-def part(text: str, seed: int, shares: tuple[float, ...]) -> int:
+def part(text: str, seed: int, *, shares: tuple[float, ...]) -> int:
     """Which part of a split a prompt belongs to: by its text and a seed, never by its row.
 
     Adding rows never moves a prompt across; texts that differ only in case or outer spaces fall together (O-12).

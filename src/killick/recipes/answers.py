@@ -36,13 +36,15 @@ class Config:
     """Settings of the answers recipe. The defaults are the source's, down to its random streams.
 
     Args:
-        betas: one arm for each and each algorithm, reward deviations per nat.
+        betas: the leashes, one arm for each and each algorithm: reward deviations per nat.
         seed: of the policies' draws.
         comparisons: labelled pairs that the reward model learns from.
         label_seed: numpy's, of the comparisons.
         reward_seed: of the reward model's start.
         device: auto takes a GPU where there is one (the table is small: a CPU is faster).
-        fit, reinforce, ppo: settings of the stages.
+        fit: the reward model's.
+        reinforce: the first optimiser's.
+        ppo: the second's.
     """
 
     betas: tuple[float, ...] = (0.5,)
@@ -85,6 +87,7 @@ class Config:
         self.fit.validate()
         self.reinforce.validate()
         self.ppo.validate()
+        self.ppo.check(Answers.vocabulary, critic=False, demonstrations=False)
 
 
 def rows(config: Config) -> int:
@@ -94,18 +97,20 @@ def rows(config: Config) -> int:
 
 def seconds(config: Config) -> float:
     """Rough CPU seconds of a run on one core of 2023, for the announcement."""
-    return 3 + 0.01 * rows(config)
+    return 5 + 0.004 * rows(config)
 
 
 def run(config: Config) -> Iterator[Note | Row]:
     """Comparisons, reward model, then REINFORCE and PPO for each beta, beside the closed form."""
     config = replace(config, device=find_device(config.device))
     world = Answers()
-    preference = compare(world, config.comparisons, config.label_seed)
-    model = Head(world.features, mlp(4, 16, torch.Generator().manual_seed(config.reward_seed), "tanh"))
+    preference = compare(world, config.comparisons, seed=config.label_seed)
+    model = Head(
+        world.features, mlp(4, 16, generator=torch.Generator().manual_seed(config.reward_seed), activation="tanh")
+    )
     losses = [step.loss for step in fit(FitState(model, config.fit, torch.Generator()), preference)]
     everything = world.everything()
-    reward = standardise(model, everything, everything.logprobs[:, 0].exp())
+    reward = standardise(model, everything, weights=everything.logprobs[:, 0].exp())
     scores = reward(everything).view(PROMPTS, ANSWERS)
     seventh = int((preference.rollout.responses[torch.cat((preference.chosen, preference.rejected))] == 7).sum())
     yield Note(
@@ -116,14 +121,23 @@ def run(config: Config) -> Iterator[Note | Row]:
     yield Note(f"Reference: gold {start:.3f}. Best possible: {world.best:.3f}")
     reward = reward.to(config.device)
     for beta in config.betas:
-        optimum = tilt(world.reference, scores, beta)
-        yield Note(f"Closed form at beta={beta:g}: " + words(measure(world, world.reference, scores, optimum)))
+        optimum = tilt(world.reference, scores, beta=beta)
+        yield Note(
+            f"Closed form at beta={beta:g}: " + words(measure(world, world.reference, scores=scores, logprobs=optimum))
+        )
         for name, loop in (("reinforce", by_reinforce), ("ppo", by_ppo)):
             arm = arm_name(beta, name)
-            yield from trained(arm, config, world, scores, optimum, loop(config, world, reward, beta))
+            yield from trained(
+                arm,
+                config,
+                world=world,
+                scores=scores,
+                optimum=optimum,
+                loop=loop(config, world, reward=reward, beta=beta),
+            )
 
 
-def compare(world: Answers, count: int, seed: int) -> Preference:
+def compare(world: Answers, count: int, *, seed: int) -> Preference:
     """The source's comparisons: a prompt, two different answers of the reference, a Bradley-Terry draw, by numpy."""
     rng, reference = np.random.default_rng(seed), world.reference.double().exp().numpy()
     reference = reference / reference.sum(1, keepdims=True)
@@ -156,25 +170,25 @@ def numpy_sampler(seed: int, n: int) -> Callable[[Tensor, torch.Generator], Tens
 Loop = Iterator[tuple[Tensor, Step]]
 
 
-def by_reinforce(config: Config, world: Answers, reward: Reward, beta: float) -> Loop:
+def by_reinforce(config: Config, world: Answers, *, reward: Reward, beta: float) -> Loop:
     """REINFORCE from the reference, with the source's draws: each step with the log-probs before its update."""
     settings = config.reinforce
-    policy, reference = tables(config, world, numpy_sampler(config.seed, settings.n))
-    generator = stage_generator(config.seed, "reinforce", config.device)
+    policy, reference = tables(config, world, sampler=numpy_sampler(config.seed, settings.n))
+    generator = stage_generator(config.seed, "reinforce", device=config.device)
     state = ReinforceState(policy, reference, settings, generator, Leash(beta))
-    yield from before_update(policy, reinforce(state, reward, world.prompts))
+    yield from before_update(policy, reinforce(state, reward, prompts=world.prompts))
 
 
-def by_ppo(config: Config, world: Answers, reward: Reward, beta: float) -> Loop:
+def by_ppo(config: Config, world: Answers, *, reward: Reward, beta: float) -> Loop:
     """PPO on the same table."""
     policy, reference = tables(config, world)
-    generator = stage_generator(config.seed, "ppo", config.device)
+    generator = stage_generator(config.seed, "ppo", device=config.device)
     state = PPOState(policy, reference, None, config.ppo, generator, Leash(beta))
-    yield from before_update(policy, ppo(state, reward, world.prompts))
+    yield from before_update(policy, ppo(state, reward, prompts=world.prompts))
 
 
 def tables(
-    config: Config, world: Answers, sampler: Callable[[Tensor, torch.Generator], Tensor] = draw
+    config: Config, world: Answers, *, sampler: Callable[[Tensor, torch.Generator], Tensor] = draw
 ) -> tuple[TabularPolicy, TabularPolicy]:
     """The policy and its reference, both at the reference's log-probs."""
     logits = world.reference[:, None].to(config.device)
@@ -192,7 +206,7 @@ def before_update(policy: TabularPolicy, steps: Iterator[Step]) -> Loop:
             now = policy.table()[:, 0].cpu()
 
 
-def measure(world: Answers, reference: Tensor, scores: Tensor, logprobs: Tensor) -> dict[str, float]:
+def measure(world: Answers, reference: Tensor, *, scores: Tensor, logprobs: Tensor) -> dict[str, float]:
     """Exact proxy, gold and KL of a policy."""
     return {
         "proxy": world.expected(logprobs, scores),
@@ -207,13 +221,13 @@ def words(found: Row) -> str:
 
 
 def trained(
-    arm: str, config: Config, world: Answers, scores: Tensor, optimum: Tensor, loop: Loop
+    arm: str, config: Config, *, world: Answers, scores: Tensor, optimum: Tensor, loop: Loop
 ) -> Iterator[Note | Row]:
     """Rows of one arm, exact, with the distance to the optimum; the last one in words."""
     with in_arm(arm):
         for logprobs, step in loop:
-            row = ledger_row(arm, config.seed, step, world.gold(step.rollout), world.vocabulary)
-            row |= measure(world, world.reference, scores, logprobs)
+            row = ledger_row(arm, config.seed, step=step, gold=world.gold(step.rollout), vocabulary=world.vocabulary)
+            row |= measure(world, world.reference, scores=scores, logprobs=logprobs)
             row["tv_to_optimum"] = float((logprobs.exp() - optimum.exp()).abs().sum(1).mean() / 2)
             row["kl_to_optimum"] = float(exact_kl(logprobs, optimum).mean())
             yield row

@@ -36,15 +36,17 @@ class Config:
     """Settings of the arithmetic recipe.
 
     Args:
-        betas: one arm each, reward units per nat.
-        seed: of every stage.
+        betas: the leashes, one arm each: reward units per nat.
+        seed: every stage draws from its own stream of this number.
         rankings: ranked prompts that the reward model learns from.
         k: responses per ranking.
         kappa: 1 / noise of the labeler.
         sft_accuracy: stop SFT when this share of sampled answers is right.
         device: auto takes a GPU where there is one.
         network: the policy's and the critic's shape.
-        sft, fit, ppo: settings of the stages.
+        sft: supervised fine-tuning.
+        fit: the reward model's.
+        ppo: the optimiser's.
     """
 
     betas: tuple[float, ...] = (0.0,)
@@ -85,6 +87,7 @@ class Config:
         self.sft.validate()
         self.fit.validate()
         self.ppo.validate()
+        self.ppo.check(Arithmetic.vocabulary, critic=True)
 
 
 def rows(config: Config) -> int:
@@ -94,7 +97,7 @@ def rows(config: Config) -> int:
 
 def seconds(config: Config) -> float:
     """Rough CPU seconds of a run on one core of 2023, for the announcement."""
-    return 30 + 0.13 * rows(config)
+    return 20 + 0.12 * rows(config)
 
 
 def run(config: Config) -> Iterator[Note | Row]:
@@ -102,22 +105,29 @@ def run(config: Config) -> Iterator[Note | Row]:
     config = replace(config, device=find_device(config.device))
     world = Arithmetic()
     policy = yield from supervised(config, world)
-    reward = yield from reward_model(config, world, policy)
+    reward = yield from reward_model(config, world, policy=policy)
     for beta in config.betas:
         arm = arm_name(beta)
         learner, reference = deepcopy(policy), deepcopy(policy).requires_grad_(False)
-        generator = stage_generator(config.seed, f"ppo {arm}", config.device)
+        generator = stage_generator(config.seed, f"ppo {arm}", device=config.device)
         critic = Critic.from_network(policy.network)
         state = PPOState(learner, reference, critic, config.ppo, generator, Leash(beta))
         with in_arm(arm):
-            for step in ppo(state, reward, world.prompts, world.demonstrations):
+            for step in ppo(state, reward, prompts=world.prompts, demonstrations=world.demonstrations):
                 correct = float(world.correct(step.rollout).float().mean())
-                yield ledger_row(arm, config.seed, step, world.gold(step.rollout), world.vocabulary, accuracy=correct)
+                yield ledger_row(
+                    arm,
+                    config.seed,
+                    step=step,
+                    gold=world.gold(step.rollout),
+                    vocabulary=world.vocabulary,
+                    accuracy=correct,
+                )
 
 
 def supervised(config: Config, world: Arithmetic) -> Generator[Note | Row, None, TransformerPolicy]:
     """Imitate correct sums until enough samples are right; returns the policy."""
-    generator = stage_generator(config.seed, "sft", config.device)
+    generator = stage_generator(config.seed, "sft", device=config.device)
     policy = TransformerPolicy(Transformer(config.network, generator), world.vocabulary)
     state, reached = SFTState(policy, config.sft, generator), 0.0
     for step in sft(state, world.demonstrations):
@@ -135,19 +145,23 @@ def supervised(config: Config, world: Arithmetic) -> Generator[Note | Row, None,
     return policy
 
 
-def reward_model(config: Config, world: Arithmetic, policy: TransformerPolicy) -> Generator[Note | Row, None, Counts]:
+def reward_model(
+    config: Config, world: Arithmetic, *, policy: TransformerPolicy
+) -> Generator[Note | Row, None, Counts]:
     """Rank samples of the SFT policy, split by prompt, fit one weight per digit; returns the reward."""
-    generator = stage_generator(config.seed, "labels", config.device)
+    generator = stage_generator(config.seed, "labels", device=config.device)
     ids, _ = world.prompts(4 * (config.rankings + HELD_OUT), generator)
-    sides = torch.tensor([part(text, config.seed, (0.6, 0.4)) for text in world.questions(ids)], device=ids.device)
+    sides = torch.tensor(
+        [part(text, config.seed, shares=(0.6, 0.4)) for text in world.questions(ids)], device=ids.device
+    )
     learned, held = (
-        labelled(config, world, policy, ids[sides == side][:count], generator)
+        labelled(config, world, policy=policy, ids=ids[sides == side][:count], generator=generator)
         for side, count in enumerate((config.rankings, HELD_OUT))
     )
     model = Counts(range(10)).to(ids.device)
     for _ in fit(FitState(model, config.fit, generator), learned):
         pass
-    best = ceiling(PlackettLuce(config.kappa), held, world.gold(held.rollout))
+    best = ceiling(PlackettLuce(config.kappa), held, gold=world.gold(held.rollout))
     learnt = model.weights.detach()
     even, odd = float(learnt[::2].mean()), float(learnt[1::2].mean())
     yield Note(
@@ -158,7 +172,7 @@ def reward_model(config: Config, world: Arithmetic, policy: TransformerPolicy) -
 
 
 def labelled(
-    config: Config, world: Arithmetic, policy: TransformerPolicy, ids: torch.Tensor, generator: torch.Generator
+    config: Config, world: Arithmetic, *, policy: TransformerPolicy, ids: torch.Tensor, generator: torch.Generator
 ) -> Preference:
     """Sample k responses to each prompt and let the labeler rank them."""
     rollout = policy.sample((ids, torch.ones_like(ids, dtype=torch.bool)), config.k, generator)

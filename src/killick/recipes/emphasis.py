@@ -29,14 +29,17 @@ class Config:
     """Settings of the emphasis recipe.
 
     Args:
-        betas: one arm each, reward deviations per nat.
-        seed: of every stage.
-        pairs, validation: labelled pairs to learn from, and to judge by.
+        betas: the leashes, one arm each: reward deviations per nat.
+        seed: every stage draws from its own stream of this number.
+        pairs: labelled pairs that the reward model learns from.
+        validation: labelled pairs that it is judged by.
         noise: gold units by which a labeler errs; P(a wins) = sigma((gold a - gold b) / noise).
         hidden: width of the reward model.
         device: auto takes a GPU where there is one.
         network: the policy's shape.
-        sft, fit, ppo: settings of the stages.
+        sft: supervised fine-tuning.
+        fit: the reward model's.
+        ppo: the optimiser's.
     """
 
     betas: tuple[float, ...] = (0.0,)
@@ -76,6 +79,7 @@ class Config:
         self.sft.validate()
         self.fit.validate()
         self.ppo.validate()
+        self.ppo.check(Emphasis.vocabulary, critic=False, demonstrations=False)
 
 
 def rows(config: Config) -> int:
@@ -85,7 +89,7 @@ def rows(config: Config) -> int:
 
 def seconds(config: Config) -> float:
     """Rough CPU seconds of a run on one core of 2023, for the announcement."""
-    return 40 + 0.35 * rows(config)
+    return 42 + 0.28 * rows(config)
 
 
 def run(config: Config) -> Iterator[Note | Row]:
@@ -93,21 +97,28 @@ def run(config: Config) -> Iterator[Note | Row]:
     config = replace(config, device=find_device(config.device))
     world = Emphasis()
     policy = yield from supervised(config, world)
-    reward = yield from reward_model(config, world, policy)
+    reward = yield from reward_model(config, world, policy=policy)
     for beta in config.betas:
         arm = arm_name(beta)
         learner, reference = deepcopy(policy), deepcopy(policy).requires_grad_(False)
-        generator = stage_generator(config.seed, f"ppo {arm}", config.device)
+        generator = stage_generator(config.seed, f"ppo {arm}", device=config.device)
         state = PPOState(learner, reference, None, config.ppo, generator, Leash(beta))
         with in_arm(arm):
-            for step in ppo(state, reward, world.prompts):
+            for step in ppo(state, reward, prompts=world.prompts):
                 count = float(world.count(step.rollout).float().mean())
-                yield ledger_row(arm, config.seed, step, world.gold(step.rollout), world.vocabulary, emphasis=count)
+                yield ledger_row(
+                    arm,
+                    config.seed,
+                    step=step,
+                    gold=world.gold(step.rollout),
+                    vocabulary=world.vocabulary,
+                    emphasis=count,
+                )
 
 
 def supervised(config: Config, world: Emphasis) -> Generator[Note | Row, None, TransformerPolicy]:
     """Imitate the corpus; returns the policy."""
-    generator = stage_generator(config.seed, "sft", config.device)
+    generator = stage_generator(config.seed, "sft", device=config.device)
     policy = TransformerPolicy(Transformer(config.network, generator), world.vocabulary)
     for step in sft(SFTState(policy, config.sft, generator), world.demonstrations):
         if (step.step + 1) % 100 == 0:
@@ -119,10 +130,10 @@ def supervised(config: Config, world: Emphasis) -> Generator[Note | Row, None, T
 
 
 def reward_model(
-    config: Config, world: Emphasis, policy: TransformerPolicy
+    config: Config, world: Emphasis, *, policy: TransformerPolicy
 ) -> Generator[Note | Row, None, Standardised]:
     """Label pairs of samples, fit a bag of tokens, scale it on the SFT policy; returns the reward."""
-    generator = stage_generator(config.seed, "labels", config.device)
+    generator = stage_generator(config.seed, "labels", device=config.device)
     labeler = BradleyTerry(1 / config.noise)
     learned, held = (
         labeler.label(neighbours(rollout), world.gold(rollout), generator)
@@ -130,11 +141,11 @@ def reward_model(
             policy.sample(world.prompts(n, generator), 2, generator) for n in (config.pairs, config.validation)
         )
     )
-    generator = stage_generator(config.seed, "reward model", config.device)
+    generator = stage_generator(config.seed, "reward model", device=config.device)
     model = Pooled(world.vocabulary.size, config.hidden, generator)
     for _ in fit(FitState(model, config.fit, generator), learned):
         pass
-    best = ceiling(labeler, held, world.gold(held.rollout))
+    best = ceiling(labeler, held, gold=world.gold(held.rollout))
     yield Note(
         f"Reward model on {len(learned)} pairs: accuracy {accuracy(model, held, tie_credit=0):.3f} on {len(held)} "
         f"others, at a ceiling of {best:.3f}"

@@ -36,7 +36,7 @@ def arm_name(beta: float, *parts: str) -> str:
 
 
 def ledger_row(
-    arm: str, seed: int, step: Step, gold: Float[Tensor, " batch"], vocabulary: Vocabulary, **more: float
+    arm: str, seed: int, *, step: Step, gold: Float[Tensor, " batch"], vocabulary: Vocabulary, **more: float
 ) -> Row:
     """One iteration as a row: means over the rollout before its update.
 

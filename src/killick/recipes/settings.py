@@ -31,7 +31,7 @@ def check_seed(seed: int) -> None:
         Refusal: below 0 or beyond 63 bits.
     """
     if not 0 <= seed < 2**63:
-        raise Refusal(f"A seed must be 0 or more and below 2^63, not {seed}.")
+        raise Refusal(f"A seed must be 0 or more, not {seed}; it also has to stay below 2^63.")
 
 
 def find_device(name: str) -> str:
@@ -45,7 +45,9 @@ def find_device(name: str) -> str:
         return "cuda" if there["cuda"] else "cpu"
     kind = "cuda" if re.fullmatch(r"cuda:\d+", name) else name
     if kind not in there:
-        raise Refusal(f"--device must be auto, cpu, cuda, cuda:1 (any number) or mps, not {name}.")
+        raise Refusal(f"--device must be auto, cpu, cuda or mps, not {name}; one GPU of several is cuda:1.")
+    if ":" in name and int(name.split(":")[1]) >= torch.cuda.device_count():
+        raise Refusal(f"--device {name} was asked for, but torch finds {torch.cuda.device_count()} GPUs.")
     if not there[kind]:
         raise Refusal(f"--device {name} was asked for, but torch finds no {kind} here; use --device cpu or auto.")
     return name

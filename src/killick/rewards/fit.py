@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from killick.ops.losses import bradley_terry, group_weights
 from killick.ops.stats import pair_accuracy
 from killick.optimiser import Adam
+from killick.state import restore, snapshot
 from killick.types import Preference, Refusal, Reward, Rollout, check_finite
 
 
@@ -74,6 +75,8 @@ class FitState:
         generator: minibatches are drawn from it.
     """
 
+    PARTS = ("model", "optimiser", "generator", "step")
+
     def __init__(self, model: RewardModel, config: FitConfig, generator: torch.Generator):
         config.validate()
         self.model, self.config, self.generator, self.step = model, config, generator, 0
@@ -81,19 +84,11 @@ class FitState:
 
     def state_dict(self) -> dict[str, Any]:
         """The state as tensors and plain types."""
-        return {
-            "model": self.model.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "generator": self.generator.get_state(),
-            "step": self.step,
-        }
+        return snapshot(self, self.PARTS)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave; a missing piece is a KeyError."""
-        self.model.load_state_dict(state["model"])
-        self.optimiser.load_state_dict(state["optimiser"])
-        self.generator.set_state(state["generator"])
-        self.step = state["step"]
+        """Go on from what `state_dict` gave; a missing part is a KeyError."""
+        restore(self, self.PARTS, saved=state)
 
 
 @dataclass(frozen=True)
@@ -130,8 +125,8 @@ def fit(state: FitState, preference: Preference) -> Iterator[FitStep]:
         rows = weights.nonzero()[:, 0]
         pairs = preference.pairs(rows)
         chosen, rejected = model.score(encoded[torch.cat((pairs.chosen, pairs.rejected))]).chunk(2)
-        loss = (weights[rows] * bradley_terry(chosen, rejected, pairs.label, pairs.margin)).sum()
-        check_finite("the reward model's loss is", loss.detach()[None], state.step)
+        loss = (weights[rows] * bradley_terry(chosen, rejected, label=pairs.label, margin=pairs.margin)).sum()
+        check_finite("the reward model's loss is", loss.detach()[None], step=state.step)
         state.optimiser.zero_grad()
         loss.backward()
         state.optimiser.step()
@@ -140,10 +135,12 @@ def fit(state: FitState, preference: Preference) -> Iterator[FitStep]:
 
 
 @torch.no_grad()
-def accuracy(reward: Reward, preference: Preference, tie_credit: float = 0.5) -> float:
+def accuracy(reward: Reward, preference: Preference, *, tie_credit: float = 0.5) -> float:
     """Share of pairs whose chosen response scores higher; an exact tie earns half unless told otherwise."""
     scores = reward(preference.rollout)
-    return float(pair_accuracy(scores[preference.chosen].cpu(), scores[preference.rejected].cpu(), tie_credit))
+    return float(
+        pair_accuracy(scores[preference.chosen].cpu(), scores[preference.rejected].cpu(), tie_credit=tie_credit)
+    )
 
 
 class Standardised(nn.Module):
@@ -169,7 +166,7 @@ class Standardised(nn.Module):
 
 
 @torch.no_grad()
-def standardise(model: nn.Module, rollout: Rollout, weights: Float[Tensor, " batch"] | None = None) -> Standardised:
+def standardise(model: nn.Module, rollout: Rollout, *, weights: Float[Tensor, " batch"] | None = None) -> Standardised:
     """Scale a reward to mean 0 and population deviation 1 on a reference's responses; weights of the model freeze.
 
     Args:

@@ -21,7 +21,7 @@ class Pooled(nn.Module):
         super().__init__()
         self.embedding = nn.Parameter(torch.empty(size, hidden, device=generator.device))
         nn.init.normal_(self.embedding, generator=generator)
-        self.network = mlp(hidden, hidden, generator)
+        self.network = mlp(hidden, hidden, generator=generator)
 
     def encode(self, rollout: Rollout) -> Float[Tensor, "batch vocab"]:
         """Share of each token in each response: a mean of embeddings is this times the embedding table."""

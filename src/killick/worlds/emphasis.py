@@ -50,7 +50,7 @@ class Emphasis:
         """Mean token value, plus what the emphasis is worth."""
         c = self.count(rollout)
         values = self.values(rollout.responses.device)[rollout.responses.where(rollout.mask, 0)]
-        mean = masked_mean(values, rollout.mask, 1)
+        mean = masked_mean(values, rollout.mask, dim=1)
         return mean + 0.3 * c.clamp(max=3) - 0.6 * (c - 3).clamp(min=0)
 
     def render(self, rollout: Rollout) -> list[str]:
