@@ -191,8 +191,8 @@ LOOPS = [
      "leash fed a quarter of the KL"),
     ("ppo.py", "found.mean_kl)", "float(found.log_ratio.sum(1).mean()))", "leash fed the sampled KL"),
     ("ppo.py", "state.beta, stats)", "state.leash.beta, stats)", "record shows the first beta"),
-    ("ppo.py", 'terms["ptx_loss"] = supervise', 'state.optimiser.zero_grad()\n            terms["ptx_loss"] = supervise',
-     "ptx term clears PPO's gradient"),
+    ("ppo.py", 'terms["ptx_loss"] = supervise',
+     'state.optimiser.zero_grad()\n            terms["ptx_loss"] = supervise', "ptx term clears PPO's gradient"),
     ("ppo.py", "(state.config.ptx_coefficient * loss).backward()", "loss.backward()", "ptx coefficient dropped"),
     ("ppo.py", "            break\n", "            continue\n", "early stop leaves one minibatch out only"),
     ("ppo.py", "            skipped += 1\n            continue\n", "            skipped += 1\n            break\n",
@@ -205,9 +205,10 @@ LOOPS = [
     ("ppo.py", "bound(log_ratio.abs()).exp(), 1.0)", "bound(log_ratio).exp(), 1.0)", "small ratios pass the limit"),
     ("ppo.py", "bound(log_ratio.abs()).exp(), 1.0).max()", "bound(log_ratio.abs()).exp(), 1.0).mean()",
      "ratio limit of the mean"),
-    ("ppo.py", "masked_sum(errors, mask) / tokens", "masked_sum(errors, mask) / mask.sum()", "mean of the pieces' means"),
-    ("ppo.py", "masked_sum(log_ratio, mask, dim=1)[:, None]", "(masked_sum(log_ratio, mask, dim=1) / mask.sum(1))[:, None]",
-     "sequence ratio per token"),
+    ("ppo.py", "masked_sum(errors, mask) / tokens", "masked_sum(errors, mask) / mask.sum()",
+     "mean of the pieces' means"),
+    ("ppo.py", "masked_sum(log_ratio, mask, dim=1)[:, None]",
+     "(masked_sum(log_ratio, mask, dim=1) / mask.sum(1))[:, None]", "sequence ratio per token"),
     ("ppo.py", "list(dict.fromkeys(parameter for parameter in moved if parameter.requires_grad))",
      "[parameter for parameter in moved if parameter.requires_grad]", "shared weights moved twice"),
     ("ppo.py", "old=piece.values,", "old=state.value(piece.rollout).detach(),", "old values recomputed"),
@@ -217,8 +218,10 @@ LOOPS = [
      "        advantages = whiten(advantages, units(mask, config))\n",
      "    if config.whiten:\n        advantages = whiten(advantages, units(mask, config))\n"
      "    if values is not None:\n        earned = advantages + values\n", "returns of whitened advantages"),
-    ("ppo_targets.py", "mask=mask, gamma=config.gamma, gae_lambda", "mask=mask, gamma=1.0, gae_lambda", "gamma 1 with a critic"),
-    ("ppo_targets.py", "returns(rewards, mask, gamma=config.gamma)", "returns(rewards, mask, gamma=1.0)", "gamma 1 without a critic"),
+    ("ppo_targets.py", "mask=mask, gamma=config.gamma, gae_lambda", "mask=mask, gamma=1.0, gae_lambda",
+     "gamma 1 with a critic"),
+    ("ppo_targets.py", "returns(rewards, mask, gamma=config.gamma)", "returns(rewards, mask, gamma=1.0)",
+     "gamma 1 without a critic"),
     ("ppo_targets.py", "gae_lambda=config.gae_lambda", "gae_lambda=1.0", "lambda 1"),
     ("ppo_targets.py", "(~found.rollout.finished)", "found.rollout.finished", "penalty for ending"),
     ("ppo_targets.py", "baseline(total, config)", "baseline(scores, config)", "KL left out of the comparison"),
@@ -246,13 +249,14 @@ LOOPS = [
     ("reinforce.py", "found.scores - state.beta * found.log_ratio.sum(1)", "found.scores", "leash let go"),
     ("reinforce.py", "loss = -(advantages", "loss = (advantages", "descent instead of ascent"),
     ("reinforce.py", "        state.optimiser.zero_grad()\n", "", "old gradients kept"),
-    ("reinforce.py", 'if config.baseline == "group-mean"', 'if config.baseline == "leave-one-out"', "baselines swapped"),
+    ("reinforce.py", 'if config.baseline == "group-mean"', 'if config.baseline == "leave-one-out"',
+     "baselines swapped"),
 ]
 # fmt: on
 
 TESTS = {
     "losses.py": ("ops/test_losses.py", "ops/test_losses_ppo.py"),
-    "ppo.py": ("algorithms/test_ppo_update.py", "algorithms/test_ppo.py"),
+    "ppo.py": ("algorithms/test_ppo_update.py", "algorithms/test_saved_states.py", "algorithms/test_ppo.py"),
 }
 """Where a formula has more than its twin test; the quick ones stand first."""
 
@@ -322,13 +326,15 @@ def main() -> int:
     context.set_forkserver_preload(PRELOADED)
     verdicts = []
     with context.Pool(WORKERS, maxtasksperchild=1) as pool:
-        for status, output in pool.map(try_copy, [(name,) for name in ROOMS], chunksize=1):
+        unmutated = pool.map_async(try_copy, [(name,) for name in reversed(ROOMS)], chunksize=1)
+        words = pool.imap(verdict, mutations, chunksize=1)
+        for status, output in unmutated.get():
             if status != 0:
                 print(output)
                 print("The unmutated copy does not pass.")
                 return 1
             print(f"unmutated copy: {output.splitlines()[-1]}", flush=True)
-        for mutation, word in zip(mutations, pool.imap(verdict, mutations, chunksize=1), strict=True):
+        for mutation, word in zip(mutations, words, strict=True):
             verdicts.append(word)
             print(f"{word:8}  {mutation[0]:14}  {mutation[3]}", flush=True)
     caught = verdicts.count("caught")

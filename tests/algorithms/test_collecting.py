@@ -102,3 +102,11 @@ def test_the_distance_to_a_reference_by_hand() -> None:
     assert torch.allclose(found.log_ratio, charged, atol=1e-6)
     assert found.entropy == pytest.approx(0.693147, abs=1e-6)
     assert found.mean_kl == pytest.approx(0.143841, abs=1e-6)
+
+
+def test_scores_that_are_no_numbers_are_named_with_their_rows() -> None:
+    made = learner("table")
+    state = state_of(made.policy, made.policy, 2, step=7)
+    poisoned = torch.tensor([0.0, torch.nan, 0.0, torch.inf])
+    with pytest.raises(NonFinite, match=r"scores are not finite at step 7 in 2 of 4 rows \(row 1, 3\)"):
+        collect(state, lambda rollout: poisoned, prompts=made.prompts)

@@ -142,24 +142,6 @@ def test_a_policy_that_always_ends_at_once_trains() -> None:
     assert all(torch.isfinite(parameter).all() for parameter in weights(state))
 
 
-def test_the_rate_falls_over_planned_optimiser_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    # O-38: 10 iterations x 4 epochs x 2 minibatches from 1e-3.
-    made = learner("transformer")
-    state = made.state(iterations=10, epochs=4, minibatches=2, learning_rate=1e-3, decay=True, batch=8)
-    seen: list[float] = []
-    step = state.optimiser.step
-
-    def noted() -> None:
-        seen.append(state.optimiser.learning_rate)
-        step()
-
-    monkeypatch.setattr(state.optimiser, "step", noted)
-    ledger(state, made)
-    assert len(seen) == 80
-    assert [seen[i] for i in (0, 8, 10, 40, 79)] == pytest.approx([1e-3, 9e-4, 8.75e-4, 5e-4, 1.25e-5])
-    assert seen == sorted(seen, reverse=True)
-
-
 def test_an_early_stop_by_kl_takes_no_further_step() -> None:
     # O-39 with a real model: at a high rate the second epoch is beyond a small limit, and its step is not taken.
     made = learner("transformer")

@@ -93,10 +93,11 @@ def test_the_step_kl_of_three_tokens_by_hand() -> None:
 def test_the_step_kl_is_a_mean_over_real_tokens_in_one_piece_or_two(pieces: int) -> None:
     # The same three numbers in rows of 2 and 1; what stands on the padding is far off.
     state = state_of([[0.3, -0.3, 9.0], [0.1, 9.0, 9.0]], micro_batches=pieces)
-    found = terms_of(state, batch_of([[0.0] * 3] * 2, [2, 1], old=-9.0))
+    found = terms_of(state, batch_of([[1.0] * 3] * 2, [2, 1], old=-9.0))
     assert found["step_kl"] == pytest.approx(0.031949, abs=1e-6)
     assert found["ratio_max"] == pytest.approx(1.349859, abs=1e-5)  # e^.3
     assert found["ratio_error"] == pytest.approx(0.349859, abs=1e-5)
+    assert found["clip_fraction"] == pytest.approx(1 / 3)  # .3 alone is beyond the clip
 
 
 def test_the_policy_loss_of_three_tokens_by_hand() -> None:
@@ -122,14 +123,16 @@ def test_at_sequence_level_a_response_has_one_ratio_the_product_of_its_tokens() 
     assert gradients(state).tolist() == pytest.approx([-1.105171] * 3 + [0.0] * 3, abs=1e-6)
 
 
-def test_the_critics_loss_of_three_tokens_by_hand() -> None:
-    # Values 1, 2 against returns 0, 5 (the third is padding): (.5 + 4.5) / 2 = 2.5; gradients (1, -3) / 2 times .3.
-    critic = Table([[1.0, 2.0, 99.0]])
-    state = state_of([[0.0] * 3], critic, value_coefficient=0.3)
-    batch = batch_of([[0.0] * 3], [2])
-    batch = replace(batch, values=torch.zeros(1, 3), returns=torch.tensor([[0.0, 5.0, 0.0]]))
-    assert terms_of(state, batch)["value_loss"] == pytest.approx(2.5)
-    assert gradients(state).tolist() == pytest.approx([0.0] * 3 + [0.15, -0.45, 0.0])
+@pytest.mark.parametrize("pieces", [1, 2])
+def test_the_critics_loss_of_three_tokens_by_hand(pieces: int) -> None:
+    # Values 1, 2 and, in a row of its own, 4 against returns 0, 5, 1; the rest is padding. O-37: a mean over three
+    # tokens, in one piece or two: (.5 + 4.5 + 4.5) / 3 = 3.166667; gradients (1, -3, 3) / 3 times .3.
+    critic = Table([[1.0, 2.0, 99.0], [4.0, 99.0, 99.0]])
+    state = state_of([[0.0] * 3] * 2, critic, value_coefficient=0.3, micro_batches=pieces)
+    batch = batch_of([[0.0] * 3] * 2, [2, 1])
+    batch = replace(batch, values=torch.zeros(2, 3), returns=torch.tensor([[0.0, 5.0, 0.0], [1.0, 0.0, 0.0]]))
+    assert terms_of(state, batch)["value_loss"] == pytest.approx(3.166667)
+    assert gradients(state).tolist() == pytest.approx([0.0] * 6 + [0.1, -0.3, 0.0, 0.3, 0.0, 0.0])
 
 
 # Which minibatches are read, and which move the policy
@@ -203,6 +206,17 @@ def test_shared_weights_of_policy_and_critic_are_moved_once_a_step() -> None:
     assert [float(steps) for steps in state.optimiser.steps] == [1.0]
 
 
+def test_the_rate_falls_over_planned_optimiser_steps() -> None:
+    # O-38: 10 iterations x 4 epochs x 2 minibatches from 1e-3: a share 1 - k / 80 before step k.
+    state = state_of([[0.0] * 3] * 2, iterations=10, epochs=4, minibatches=2, learning_rate=1e-3, decay=True)
+    rates: list[float] = []
+    state.optimiser.step = lambda: rates.append(state.optimiser.learning_rate)  # type: ignore[method-assign]
+    for state.step in range(10):
+        update(state, batch_of([[1.0] * 3] * 2), demonstrations=None)
+    assert rates == pytest.approx([1e-3 * (1 - k / 80) for k in range(80)])
+    assert [rates[k] for k in (8, 10, 40, 79)] == pytest.approx([9e-4, 8.75e-4, 5e-4, 1.25e-5])
+
+
 # The gradient of a real model
 
 
@@ -226,7 +240,7 @@ def expected_gradients(state: PPOState, batch: Targets, demonstrations: Rollout)
 
 def ready(made: Learner, coefficient: float, limit: float) -> tuple[PPOState, Targets, Rollout]:
     """A state with a critic that has an opinion, its targets, and the demonstrations that its next step will draw."""
-    settings = {"epochs": 1, "minibatches": 1, "ptx_coefficient": coefficient, "ptx_batch": 16}
+    settings: Any = {"epochs": 1, "minibatches": 1, "ptx_coefficient": coefficient, "ptx_batch": 16}
     state = made.state(value_coefficient=0.3, max_grad_norm=limit, batch=16, gamma=0.9, **settings)
     batch = targets(
         collect(state, made.reward, prompts=made.prompts), state.value, beta=state.beta, config=state.config

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import torch
 
-from killick.algorithms import ppo as loop
 from killick.algorithms.ppo import PPOState, ppo
 from killick.algorithms.reinforce import ReinforceConfig, ReinforceState, reinforce
 from killick.algorithms.sft import SFTConfig, SFTState, sft
 from killick.models.transformer import Transformer, TransformerConfig
 from killick.models.value import Critic
+from killick.ops.losses import value_loss
 from killick.rewards.fit import FitConfig, FitState, fit
 from killick.rewards.pooled import Pooled
 from killick.types import Preference, Rollout
@@ -90,7 +90,6 @@ def test_a_critic_started_from_the_reward_model_leaves_the_judge_alone(monkeypat
     assert scores.std() > 0
     stored: list[torch.Tensor] = []
     olds: list[torch.Tensor] = []
-    value_loss = loop.value_loss
 
     def noted(values: torch.Tensor, returns: torch.Tensor, **more: Any) -> torch.Tensor:
         olds.append(more["old"])
@@ -101,7 +100,7 @@ def test_a_critic_started_from_the_reward_model_leaves_the_judge_alone(monkeypat
             stored.append(values.where(arguments[0].mask, 0.0))
 
     critic.register_forward_hook(kept)
-    monkeypatch.setattr(loop, "value_loss", noted)
+    monkeypatch.setattr("killick.algorithms.ppo.value_loss", noted)
     list(ppo(state, judge, prompts=made.prompts))
     assert (len(stored), len(olds)) == (5, 15)
     for iteration, values in enumerate(stored):

@@ -56,6 +56,8 @@ def test_at_beta_zero_the_best_answers_share_equally() -> None:
 def test_scores_that_would_overflow_exp_give_the_right_limit() -> None:
     policy = tilt(torch.tensor([0.5, 0.5]).log(), torch.tensor([1e4, 1e4 + 1.0]), beta=1e-3).exp()
     assert policy.tolist() == pytest.approx([0.0, 1.0], abs=1e-6)
+    huge = tilt(torch.tensor([0.5, 0.5]).log(), torch.tensor([1e30, 2e30]), beta=1e-10).exp()
+    assert huge.tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("beta", [-1.0, math.nan, math.inf])

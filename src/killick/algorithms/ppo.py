@@ -98,7 +98,9 @@ def ppo(
     while state.step < config.iterations:
         found = collect(state, reward, prompts=prompts)
         stats = update(
-            state, targets(found, state.value, beta=state.beta, config=config), demonstrations=demonstrations
+            state,
+            targets(found, state.value, beta=state.beta, config=config, step=state.step),
+            demonstrations=demonstrations,
         )
         record = found.record(state.step, state.beta, stats)
         state.beta = state.leash.adapt(state.beta, found.mean_kl)

@@ -67,7 +67,7 @@ class PPOConfig:
         """
         for name in ("iterations", "batch", "n", "epochs", "minibatches", "micro_batches", "ptx_batch"):
             value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
+            if type(value) is not int or value < 1:
                 raise Refusal(f"PPO needs a whole {name} of at least 1, not {value}.")
         for name, known in (("level", ("token", "sequence")), ("baseline", ("batch-mean", "leave-one-out"))):
             if getattr(self, name) not in known:

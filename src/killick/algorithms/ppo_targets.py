@@ -29,7 +29,9 @@ class Targets:
 
 
 @torch.no_grad()
-def targets(found: Collected, value: Value | None, *, beta: float, config: PPOConfig) -> Targets:
+def targets(
+    found: Collected, value: Value | None, *, beta: float, config: PPOConfig, step: int | None = None
+) -> Targets:
     """Advantages of a scored rollout: by the critic and GAE, or against a baseline.
 
     Args:
@@ -37,6 +39,10 @@ def targets(found: Collected, value: Value | None, *, beta: float, config: PPOCo
         value: a critic, read here once; its readings are the old values of the update.
         beta: reward units per nat.
         config: level, baseline, discounts, whitening, missing-EOS penalty.
+        step: the iteration, for the words of an error.
+
+    Raises:
+        NonFinite: where the critic reads what is no number.
     """
     mask = found.rollout.mask
     scores = found.scores - config.missing_eos_penalty * (~found.rollout.finished)
@@ -50,7 +56,7 @@ def targets(found: Collected, value: Value | None, *, beta: float, config: PPOCo
         advantages = returns(rewards, mask, gamma=config.gamma)
     else:
         values = torch.where(mask, value(found.rollout), 0.0)
-        check_finite("the critic's values are", values)
+        check_finite("the critic's values are", values, step=step)
         rewards = penalised_rewards(scores, found.log_ratio, mask=mask, beta=beta)
         advantages = gae(rewards, values, mask=mask, gamma=config.gamma, gae_lambda=config.gae_lambda)
         earned = advantages + values
