@@ -152,3 +152,21 @@ def test_records_are_frozen() -> None:
         with pytest.raises(FrozenInstanceError):
             setattr(record, name, None)
     assert step.stats == {}
+
+
+def test_a_policy_with_fewer_tokens_than_the_world_is_refused() -> None:
+    """The words name both numbers; another end token is refused too; more tokens are fine."""
+    from killick.models.tabular import TabularPolicy
+    from killick.types import check_speaks
+    from killick.worlds.answers import Answers
+    from killick.worlds.arithmetic import Arithmetic
+
+    def table(size: int) -> TabularPolicy:
+        return TabularPolicy(torch.zeros(4, 1, size), Vocabulary(size, time=1))
+
+    check_speaks(table(8), Answers())
+    check_speaks(table(9), Answers())
+    with pytest.raises(Refusal, match="has 5 tokens, fewer than the 8 of Answers"):
+        check_speaks(table(5), Answers())
+    with pytest.raises(Refusal, match="ends responses with token None, Arithmetic with 12"):
+        check_speaks(table(20), Arithmetic())

@@ -48,6 +48,7 @@ _HOMES = {
     "accuracy": "rewards.fit",
     "best_of_n": "algorithms.best_of_n",
     "ceiling": "preferences.labelers",
+    "check_speaks": "types",
     "collect": "algorithms.collecting",
     "exact_law": "algorithms.best_of_n",
     "fit": "rewards.fit",

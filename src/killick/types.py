@@ -253,6 +253,19 @@ class World(Protocol):
         ...
 
 
+def check_speaks(policy: Policy, world: World) -> None:
+    """Refuse a policy that cannot say what the world's responses are made of.
+
+    Raises:
+        Refusal: where the policy has fewer tokens than the world, or ends responses with another token.
+    """
+    mine, theirs = policy.vocabulary, world.vocabulary
+    if mine.size < theirs.size:
+        raise Refusal(f"The policy has {mine.size} tokens, fewer than the {theirs.size} of {type(world).__name__}.")
+    if mine.eos != theirs.eos:
+        raise Refusal(f"The policy ends responses with token {mine.eos}, {type(world).__name__} with {theirs.eos}.")
+
+
 @runtime_checkable
 class Labeler(Protocol):
     """A simulated judge with known noise."""

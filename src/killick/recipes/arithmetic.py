@@ -24,7 +24,7 @@ from killick.recipes.settings import check_betas, check_seed, find_device
 from killick.rewards.counts import Counts
 from killick.rewards.fit import FitConfig, FitState, accuracy, fit
 from killick.rundir import stage_generator
-from killick.types import Preference, Refusal
+from killick.types import Preference, Refusal, check_speaks
 from killick.worlds.arithmetic import Arithmetic
 
 HELD_OUT = 400
@@ -105,6 +105,7 @@ def run(config: Config) -> Iterator[Note | Row]:
     config = replace(config, device=find_device(config.device))
     world = Arithmetic()
     policy = yield from supervised(config, world)
+    check_speaks(policy, world)
     reward = yield from reward_model(config, world, policy=policy)
     for beta in config.betas:
         arm = arm_name(beta)

@@ -20,7 +20,7 @@ from killick.recipes.settings import check_betas, check_seed, find_device
 from killick.rewards.fit import FitConfig, FitState, Standardised, accuracy, fit, standardise
 from killick.rewards.pooled import Pooled
 from killick.rundir import stage_generator
-from killick.types import Refusal
+from killick.types import Refusal, check_speaks
 from killick.worlds.emphasis import Emphasis
 
 
@@ -97,6 +97,7 @@ def run(config: Config) -> Iterator[Note | Row]:
     config = replace(config, device=find_device(config.device))
     world = Emphasis()
     policy = yield from supervised(config, world)
+    check_speaks(policy, world)
     reward = yield from reward_model(config, world, policy=policy)
     for beta in config.betas:
         arm = arm_name(beta)
