@@ -1,38 +1,43 @@
-"""CPU seconds and peak memory of whole recipe arms: what comes before the first row, then each arm.
+"""CPU seconds and peak memory of whole recipes: what comes before the arms, then each arm, without files or cache.
 
 python benchmarks/arms.py arithmetic emphasis
 """
 
 import argparse
+import os
 import resource
+import tempfile
 import time
 
 import torch
 
 from killick.recipes import RECIPES, load
-from killick.recipes.ledger import Row
 
 
 def main() -> None:
-    """Run the named recipes at their defaults on the CPU."""
+    """Run the named recipes at their defaults on the CPU, in this process."""
     parser = argparse.ArgumentParser(description="Time whole recipe arms.")
     parser.add_argument("recipes", nargs="*", help=f"any of {', '.join(RECIPES)}; all by default")
     names = parser.parse_args().recipes or list(RECIPES)
     torch.set_num_threads(1)
     for name in names:
         recipe = load(name)
-        began, arm, rows = time.process_time(), "before the first row", 0
-        last: Row = {}
-        for event in recipe.run(recipe.Config(device="cpu")):
-            if not isinstance(event, dict):
-                continue
-            if event["arm"] != arm:
-                print(f"{name:>12}  {arm:<24} {time.process_time() - began:7.1f} CPU s  {rows:4} rows", flush=True)
-                began, arm, rows = time.process_time(), event["arm"], 0
-            rows, last = rows + 1, event
-        print(
-            f"{name:>12}  {arm:<24} {time.process_time() - began:7.1f} CPU s  {rows:4} rows, gold {last['gold']:+.3f}"
-        )
+        config = recipe.Config(device="cpu")
+        with tempfile.TemporaryDirectory() as empty:
+            os.environ["KILLICK_CACHE"] = empty
+            began = time.process_time()
+            preparing = recipe.prepare(config, config.seeds[0])
+            try:
+                while True:
+                    next(preparing)
+            except StopIteration as end:
+                prepared = end.value[0]
+            print(f"{name:>12}  {'before the arms':<24} {time.process_time() - began:7.1f} CPU s", flush=True)
+        for cell in recipe.cells(config):
+            began = time.process_time()
+            rows = [seen.row for seen in recipe.begin(config, cell, prepared=prepared)[1]]
+            spent = time.process_time() - began
+            print(f"{name:>12}  {cell.arm:<24} {spent:7.1f} CPU s  {len(rows):4} rows, gold {rows[-1]['gold']:+.3f}")
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 

@@ -81,8 +81,8 @@ def test_public_names_are_sorted_and_complete() -> None:
 
 def test_nothing_names_where_it_was_made() -> None:
     banned = re.compile(r"/work/|/root/|farm-|pypi\.org|pytorch\.org")
-    for path in [*ROOT.glob("*.*"), *SOURCE.rglob("*.py"), *(ROOT / "docs").rglob("*.md"), *(ROOT / ".ci").iterdir()]:
-        if path.is_file() and path.suffix not in (".pyc", ".png"):
+    for path in [*ROOT.glob("[!.]*"), *SOURCE.rglob("*.py"), *(ROOT / "docs").rglob("*.md"), *(ROOT / ".ci").iterdir()]:
+        if path.is_file() and path.suffix in ("", ".py", ".md", ".toml", ".txt") and not path.name.startswith(".git"):
             assert not banned.search(path.read_text(encoding="utf-8")), path
 
 

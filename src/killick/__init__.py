@@ -52,6 +52,7 @@ _HOMES = {
     "collect": "algorithms.collecting",
     "exact_law": "algorithms.best_of_n",
     "fit": "rewards.fit",
+    "load_run": "report.frame",
     "log_partition": "algorithms.tilt",
     "mlp": "rewards.layers",
     "neighbours": "preferences.pairing",

@@ -1,20 +1,23 @@
 """The commands: parse, run the recipe, keep its folder. Nothing heavy is imported before a command is known."""
 
 import difflib
+import json
 import os
-import shutil
+import resource
+import shlex
+import signal
 import sys
 import time
+import webbrowser
 from collections.abc import Iterator, Sequence
-from contextlib import redirect_stderr
+from contextlib import ExitStack, closing, redirect_stderr
 from dataclasses import asdict, fields, is_dataclass, make_dataclass, replace
 from importlib.metadata import version
 from io import StringIO
 from itertools import dropwhile, takewhile
 from pathlib import Path
-from statistics import fmean
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from killick.recipes import RECIPES
 
@@ -25,6 +28,9 @@ RLHF from preferences to policy, with the anchor in view: proxy, gold and KL, si
 commands:
   run RECIPE [options]   run a recipe into a folder of its own and print its ledger
   run RECIPE --help      what the recipe asks, and every setting it has
+  report DIR [--open]    redraw the figures and the page of a run, from its folder alone
+  compare DIR DIR        lay two runs over each other
+  cache [clear]          stages kept from earlier runs (SFT, reward models)
   list                   the recipes, and the runs in ./runs
 
 recipes:
@@ -42,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The `killick` command. Exit 0 when done, 2 with one sentence for what cannot be done, 130 after Ctrl-C."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
+    signal.signal(signal.SIGTERM, interrupt)
     given = [word for word in given if word != "--debug"]
     try:
         command(given)
@@ -59,6 +66,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(2)
 
 
+def interrupt(*_: object) -> None:
+    """A polite request to end is Ctrl-C."""
+    raise KeyboardInterrupt
+
+
 def command(given: list[str]) -> None:
     """Find the command and run it."""
     if not given or given[0] in ("-h", "--help", "help"):
@@ -67,10 +79,12 @@ def command(given: list[str]) -> None:
         print(f"killick {version('killick')}")
     elif given[0] == "list":
         show_list()
-    elif given[0] == "run":
-        run(given[1:])
+    elif given[0] in COMMANDS:
+        COMMANDS[given[0]](given[1:])
     else:
-        raise ValueError(f"There is no command {given[0]!r}{nearest(given[0], ['run', 'list'])}; see killick --help.")
+        raise ValueError(
+            f"There is no command {given[0]!r}{nearest(given[0], [*COMMANDS, 'list'])}; see killick --help."
+        )
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
@@ -90,7 +104,7 @@ def show_list() -> None:
 
 
 def run(given: list[str]) -> None:
-    """`killick run RECIPE`: validate, open a folder, write each row as it comes."""
+    """`killick run RECIPE`: validate, enter a folder, run the cells, judge the claims, draw the report."""
     if not given or given[0] in ("-h", "--help"):
         print("usage: killick run RECIPE [options]\n")
         show_list()
@@ -102,53 +116,178 @@ def run(given: list[str]) -> None:
 
     from killick.recipes import load
     from killick.recipes.settings import find_device
-    from killick.rundir import Run, new_folder
-    from killick.types import Refusal
+    from killick.rundir.folder import RunFolder
 
     torch.set_num_threads(1)
     recipe = load(name)
-    config, out = parse(name, recipe, given=given[1:])
-    config.validate()
-    config = replace(config, device=find_device(config.device))
-    settings, kept = asdict(config), []
-    with Run(out or new_folder(name, settings), name, config=settings) as folder:
-        print(f"{RECIPES[name]}\nRun folder: {folder.folder}")
-        print(f"About {recipe.seconds(config):.0f} s on one core.", flush=True)
-        ledger = folder.folder / "metrics.jsonl"
+    options = parse(name, recipe, given=given[1:])
+    options.config.validate()
+    config = replace(options.config, device=find_device(options.config.device))
+    with closing(RunFolder(options.out, name, asdict(config))) as folder:
+        print(f"{RECIPES[name]}\nRun folder: {folder.path}", flush=True)
+        if folder.finished:
+            print("This run is finished; it is drawn again.")
+        else:
+            again = f"killick run {shlex.join(word for word in given if word != '--open')}"
+            again += "" if options.out else f" --out {shlex.quote(str(folder.path))}"
+            work(recipe, config, folder=folder, name=name, again=again, track=options.track)
+        finish(folder.path, show=options.open)
+        results = json.loads((folder.path / "results.json").read_text(encoding="utf-8"))
+    if options.strict and any(claim["holds"] is False for claim in results["claims"]):
+        sys.exit(1)
+
+
+def work(recipe: ModuleType, config: Any, *, folder: Any, name: str, again: str, track: str | None) -> None:
+    """Run all cells of a folder that is not finished, then write what was found and which claims hold."""
+    from killick.console import console
+    from killick.recipes.pool import run_cells
+
+    cells = recipe.cells(config)
+    workers = config.workers or os.cpu_count() or 1
+    if folder.resumed:
+        print("Going on with the run in this folder.")
+    print(
+        f"{len(cells)} cells on {min(workers, len(cells))} processes; about {recipe.seconds(config):.0f} CPU seconds."
+    )
+    began = time.monotonic()
+    with ExitStack() as stack:
+        if track:
+            from killick.report.track import tracker
+
+            mirror = stack.enter_context(closing(tracker(track, folder.path)))
+        said = stack.enter_context(console({cell.name: cell.steps for cell in cells}))
+        events = run_cells(name, config, cells=cells, folder=folder.path, workers=workers, lock=folder.lock.descriptor)
+        stack.callback(folder.merge)
+        stack.callback(events.close)
         try:
-            for row in narrate(recipe, config):
-                folder.log(row)
-                kept.append(row)
+            for cell, event in events:
+                if event is None:
+                    continue
+                if isinstance(event, dict):
+                    said.row(cell.name, event)
+                    if track:
+                        mirror.log(event)
+                else:
+                    said.note(cell.name, event.text)
         except KeyboardInterrupt as stop:
-            again = f"killick run {' '.join(given)}"
-            raise KeyboardInterrupt(f"The ledger so far is {ledger}. To start anew: {again}") from stop
+            raise KeyboardInterrupt(f"Every cell is put down in {folder.path}. To go on: {again}") from stop
         except ArithmeticError as error:
-            raise ArithmeticError(f"{error} The ledger so far is {ledger}.") from error
-        except Refusal:
-            if not kept:
-                shutil.rmtree(folder.folder)
-            raise
+            raise ArithmeticError(f"{error} What came before is in {folder.path}.") from error
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = used.ru_utime + used.ru_stime + time.process_time()
+    rows, found = folder.rows(), folder.found()
+    folder.finish(
+        {
+            "recipe": name,
+            "seeds": list(config.seeds),
+            "cpu_s": round(cpu, 2),
+            "wall_s": round(time.monotonic() - began, 2),
+            "claims": recipe.claims(rows, found) if hasattr(recipe, "claims") else [],
+        }
+    )
+
+
+def finish(folder: Path, *, show: bool) -> None:
+    """Draw a folder, and say in a few lines what is in it."""
+    from killick.console import claims_table, verdicts
+    from killick.report.drawing import draw
+    from killick.rundir.ledger import read_rows
+
+    recipe = json.loads((folder / "config.json").read_text(encoding="utf-8"))["recipe"]
+    problems = draw(folder, question=RECIPES.get(recipe, ""))
+    results = folder / "results.json"
+    claims = json.loads(results.read_text(encoding="utf-8"))["claims"] if results.exists() else []
     print()
-    for arm in dict.fromkeys(row["arm"] for row in kept):
-        print(verdict(arm, [row for row in kept if row["arm"] == arm]))
-    print(f"The ledger is {ledger}.")
+    if claims:
+        print("\n".join(claims_table(claims)) + "\n")
+    print("\n".join(verdicts(read_rows(folder / "metrics.jsonl"))))
+    for problem in problems:
+        print(problem)
+    print("Proxy is what the optimiser saw, gold what people want, KL how far the policy went from where it began.")
+    failed = sum(claim["holds"] is False for claim in claims)
+    judged = sum(claim["holds"] is not None for claim in claims)
+    verdict = f"{judged - failed} of {judged} claims hold; the report is" if judged else "The report is"
+    print(f"{verdict} {folder / 'report.html'}.")
+    if show:
+        webbrowser.open((folder / "report.html").resolve().as_uri())
 
 
-def parse(name: str, recipe: ModuleType, *, given: list[str]) -> tuple[Any, Path | None]:
-    """Settings and --out from flags; the flags come from the recipe's dataclass.
+def report(given: list[str]) -> None:
+    """`killick report DIR [--open]`: redraw everything from the folder alone."""
+    folders = [word for word in given if not word.startswith("-")]
+    unknown = [word for word in given if word.startswith("-") and word != "--open"]
+    if unknown or len(folders) != 1:
+        raise ValueError("killick report takes one run folder, and --open to show it in the browser.")
+    finish(known(folders[0]), show="--open" in given)
+
+
+def compare(given: list[str]) -> None:
+    """`killick compare RUN RUN [--out DIR]`: lay two ledgers over each other."""
+    from killick.report.compare import compare as lay
+
+    words = list(given)
+    out = Path("compare")
+    if "--out" in words and words.index("--out") + 1 < len(words):
+        place = words.index("--out")
+        out = Path(words[place + 1])
+        del words[place : place + 2]
+    if len(words) != 2 or any(word.startswith("-") for word in words):
+        raise ValueError("killick compare takes two run folders, and --out DIR for the pictures.")
+    print(lay(known(words[0]), known(words[1]), out=out))
+
+
+def cache(given: list[str]) -> None:
+    """`killick cache [clear]`: list the stages that are kept, or remove them."""
+    from killick.rundir.cache import cache_root, clear, entries
+
+    if given not in ([], ["clear"]):
+        raise ValueError(f"killick cache lists the stages, killick cache clear removes them; {given[0]!r} is neither.")
+    found = entries()
+    for name, size in found:
+        print(f"{size / 1e6:8.2f} MB  {name}")
+    print(f"{len(found)} stages in {cache_root()}" + (", removed." if given else "."))
+    if given:
+        clear()
+
+
+def known(name: str) -> Path:
+    """A run folder that is there.
+
+    Raises:
+        ValueError: where it is not.
+    """
+    folder = Path(name)
+    if not (folder / "config.json").exists():
+        raise ValueError(f"{name} is no run folder: it has no config.json; killick list shows the runs.")
+    return folder
+
+
+def parse(name: str, recipe: ModuleType, *, given: list[str]) -> Any:
+    """Settings and the run's own flags; most come from the recipe's dataclass.
 
     Raises:
         ValueError: one sentence for an unknown flag (with the nearest) or a value that does not parse.
     """
     import tyro
 
-    help_quick, help_out = "the same path, smaller, in under a minute", "run folder; must not exist"
+    helps = {
+        "quick": "the same path, smaller, in under a minute",
+        "strict": "exit 1 when a claim does not hold",
+        "open": "show the report in the browser at the end",
+        "out": "run folder: a new one, or one to go on with under the same settings",
+        "track": "mirror the ledger there too",
+    }
+
+    def flag(word: str) -> Any:
+        return Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help=helps[word])]
+
     options = make_dataclass(
         "Options",
         [
             ("config", Annotated[recipe.Config, tyro.conf.arg(name="")]),
-            ("quick", Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help=help_quick)], False),
-            ("out", Annotated[Path | None, tyro.conf.arg(help=help_out)], None),
+            *((word, flag(word), False) for word in ("quick", "strict", "open")),
+            ("out", Annotated[Path | None, tyro.conf.arg(help=helps["out"])], None),
+            ("track", Annotated[Literal["tensorboard", "trackio"] | None, tyro.conf.arg(help=helps["track"])], None),
         ],
     )
     base = recipe.Config().quick() if "--quick" in given else recipe.Config()
@@ -168,50 +307,18 @@ def parse(name: str, recipe: ModuleType, *, given: list[str]) -> tuple[Any, Path
         sentence = " ".join(body).rstrip(".")
         raise ValueError(f"{sentence}; see killick run {name} --help.") from stop
     if unknown:
-        flag = unknown[0].split("=")[0]
-        raise ValueError(f"killick run {name} has no option {flag}{nearest(flag, list(flags(base)))}; see --help.")
-    return parsed.config, parsed.out
+        word = unknown[0].split("=")[0]
+        raise ValueError(f"killick run {name} has no option {word}{nearest(word, list(flags(base)))}; see --help.")
+    return parsed
 
 
 def flags(config: Any, prefix: str = "--") -> Iterator[str]:
     """Every flag that a settings dataclass gives."""
-    yield from ("--out", "--quick") if prefix == "--" else ()
+    yield from ("--out", "--quick", "--strict", "--open", "--track") if prefix == "--" else ()
     for field in fields(config):
         name = prefix + field.name.replace("_", "-")
         value = getattr(config, field.name)
         yield from flags(value, name + ".") if is_dataclass(value) else (name,)
 
 
-def narrate(recipe: ModuleType, config: Any) -> Iterator[dict[str, Any]]:
-    """Pass the rows on, printing notes, every tenth row, and the time left."""
-    total, done, began = recipe.rows(config), 0, None
-    columns = ("arm", "step", "proxy", "gold", "kl", "entropy", "length", "finished", "left")
-    for event in recipe.run(config):
-        if not isinstance(event, dict):
-            print(event.text, flush=True)
-            continue
-        if began is None:
-            began = time.monotonic()
-            print("  ".join(f"{column:>18}" if column == "arm" else f"{column:>8}" for column in columns))
-        left = f"{(time.monotonic() - began) / done * (total - done):.0f} s" if done else "-"
-        done += 1
-        if event["step"] % 10 == 0 or done == total:
-            shown = [f"{event['arm']:>18}", f"{event['step']:>8}"]
-            shown += [f"{'-' if event[c] is None else format(event[c], '.3f'):>8}" for c in columns[2:-1]]
-            print("  ".join([*shown, f"{left:>8}"]), flush=True)
-        yield event
-
-
-def verdict(arm: str, rows: list[dict[str, Any]]) -> str:
-    """One arm in one sentence: the three numbers, and where gold (smoothed over five steps) was at its best."""
-    gold = [row["gold"] for row in rows]
-    smooth = [fmean(gold[max(0, i - 2) : i + 3]) for i in range(len(gold))]
-    best = max(range(len(rows)), key=smooth.__getitem__)
-    last = rows[-1]
-    kl = "" if last["kl"] is None else f" at a KL of {last['kl']:.2f} nats"
-    ended = "" if last["finished"] is None else f", and {last['finished']:.0%} of the responses end by themselves"
-    return (
-        f"{arm}: the proxy went from {rows[0]['proxy']:+.2f} to {last['proxy']:+.2f}{kl}; gold began at "
-        f"{gold[0]:+.2f}, was best around step {rows[best]['step']} ({smooth[best]:+.2f}) and ended at "
-        f"{gold[-1]:+.2f}{ended}."
-    )
+COMMANDS = {"run": run, "report": report, "compare": compare, "cache": cache}

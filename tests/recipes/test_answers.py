@@ -1,20 +1,22 @@
 """The answers recipe: its source's figures, from the real run; two optimisers beside the closed form."""
 
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import pytest
 import torch
 
+from killick.algorithms.leash import Leash
 from killick.algorithms.ppo_config import PPOConfig
-from killick.algorithms.reinforce import ReinforceConfig
+from killick.algorithms.reinforce import ReinforceConfig, ReinforceState
 from killick.recipes import answers
-from killick.recipes.answers import Config, compare, numpy_sampler
-from killick.recipes.ledger import Note, Row
+from killick.recipes.answers import Config, compare, numpy_sampler, tables
+from killick.recipes.cells import Cell
+from killick.recipes.ledger import Row
 from killick.rewards.fit import FitConfig
 from killick.types import Refusal
 from killick.worlds.answers import Answers
+from straight import kept, tell
 
 FULL = Config(device="cpu")
 ONE = replace(FULL.ppo, iterations=1)
@@ -23,16 +25,8 @@ SHORT = replace(FULL, comparisons=50, fit=FitConfig(steps=5), reinforce=Reinforc
 COMMON = ["arm", "seed", "step", "proxy", "gold", "kl", "kl_k1", "beta", "entropy", "length", "finished"]
 
 
-@cache
-def told(config: Config) -> tuple[list[Row], list[str]]:
-    """All rows and all notes of a run; each run once."""
-    events = list(answers.run(config))
-    rows = [event for event in events if not isinstance(event, Note)]
-    return rows, [event.text for event in events if isinstance(event, Note)]
-
-
 def arm(config: Config, name: str) -> list[Row]:
-    return [row for row in told(config)[0] if row["arm"] == name]
+    return kept(answers, config).arm(name)
 
 
 # The source's figures, to 1e-2 (the number of threads moves the third decimal)
@@ -73,10 +67,14 @@ def test_both_optimisers_come_within_a_hundredth_of_the_closed_form() -> None:
 
 def test_the_notes_say_what_the_source_prints() -> None:
     """Answer 7 shown 23 times, loss .6805 to .459, rank correlation .877; reference 1.117, best 3.196."""
-    notes = " ".join(told(FULL)[1])
+    notes = " ".join(kept(answers, FULL).notes)
     for words in ("2000 comparisons", "answer 7 shown 23 times", "0.6805 to 0.459", "correlation with gold 0.877"):
         assert words in notes
-    assert "Reference: gold 1.117. Best possible: 3.196" in notes
+    assert "gold of the reference 1.117, best possible 3.196" in notes
+    found = kept(answers, FULL).found["0"]
+    figures = [found[name] for name in ("loss_first", "loss_last", "rank_correlation", "reference_gold", "best_gold")]
+    assert figures == pytest.approx([0.6805, 0.459, 0.877, 1.117, 3.196], abs=1e-3)
+    assert found["shown_7"] == 23
 
 
 # Rows
@@ -85,8 +83,8 @@ def test_the_notes_say_what_the_source_prints() -> None:
 def test_every_step_of_every_arm_has_a_row_and_common_columns_come_first() -> None:
     """As many as announced; within an arm the same columns, sorted by step from 0."""
     config = replace(SHORT, betas=(0.5, 0.0))
-    rows, _ = told(config)
-    assert len(rows) == answers.rows(config) == 10
+    rows = kept(answers, config).rows
+    assert len(rows) == sum(cell.steps for cell in answers.cells(config)) == 10
     steps = [(row["arm"], row["step"]) for row in rows]
     assert steps == [
         (f"beta={b}+{name}", step)
@@ -104,7 +102,7 @@ def test_every_step_of_every_arm_has_a_row_and_common_columns_come_first() -> No
 
 def test_every_arm_starts_at_the_reference_exactly() -> None:
     """KL 0, gold 1.117, proxy 0 (standardised): exact expectations, not sample means (float32: 1e-5)."""
-    for row in told(replace(SHORT, betas=(0.5, 0.0)))[0]:
+    for row in kept(answers, replace(SHORT, betas=(0.5, 0.0))).rows:
         if row["step"] == 0:
             assert [row["kl"], row["proxy"]] == pytest.approx([0, 0], abs=1e-5)
             assert row["gold"] == pytest.approx(1.117, abs=5e-4)
@@ -112,16 +110,23 @@ def test_every_arm_starts_at_the_reference_exactly() -> None:
 
 def test_the_same_seed_gives_identical_rows_twice_and_another_seed_others() -> None:
     """Every number, bit for bit."""
-    first, again = ([event for event in answers.run(SHORT) if isinstance(event, dict)] for _ in range(2))
-    assert first == again
-    other = [event for event in answers.run(replace(SHORT, seed=1)) if isinstance(event, dict)]
-    assert [row["gold"] for row in other] != [row["gold"] for row in first]
+    assert tell(answers, SHORT) == kept(answers, SHORT)
+    other = kept(answers, replace(SHORT, seeds=(1,)))
+    assert [row["gold"] for row in other.rows] != [row["gold"] for row in kept(answers, SHORT).rows]
 
 
 def test_an_arm_is_the_same_whoever_ran_before_it() -> None:
-    """Alone, or second in line: no stage draws from another's stream."""
-    both, alone = told(replace(SHORT, betas=(0.5, 0.0)))[0], told(replace(SHORT, betas=(0.0,)))[0]
-    assert [row for row in both if row["beta"] == 0] == alone
+    """Alone, or second in line, among other seeds: no stage draws from another's stream."""
+    both = kept(answers, replace(SHORT, betas=(0.5, 0.0), seeds=(3, 0)))
+    alone = kept(answers, replace(SHORT, betas=(0.0,)))
+    assert [row for row in both.rows if row["beta"] == 0 and row["seed"] == 0] == alone.rows
+
+
+def test_there_is_a_cell_for_every_arm_and_seed() -> None:
+    """Named by beta and optimiser, each with its own number of steps."""
+    assert answers.cells(replace(SHORT, seeds=(1, 2))) == [
+        Cell(f"beta=0.5+{name}", seed, steps) for name, steps in (("reinforce", 3), ("ppo", 2)) for seed in (1, 2)
+    ]
 
 
 def test_the_global_streams_are_left_alone() -> None:
@@ -129,7 +134,7 @@ def test_the_global_streams_are_left_alone() -> None:
     import numpy as np
 
     before, numpys = torch.random.get_rng_state(), np.random.get_state(legacy=False)["state"]["key"].copy()
-    list(answers.run(SHORT))
+    tell(answers, SHORT)
     assert torch.equal(before, torch.random.get_rng_state())
     assert (numpys == np.random.get_state(legacy=False)["state"]["key"]).all()
 
@@ -147,14 +152,38 @@ def test_comparisons_are_two_different_answers_of_one_prompt() -> None:
     assert not torch.equal(compare(world, 40, seed=3).chosen, few.chosen)
 
 
+def standing(step: int) -> ReinforceState:
+    """A state that stands at a step."""
+    state = ReinforceState(*tables(FULL, Answers()), FULL.reinforce, torch.Generator(), Leash(0.5))
+    state.step = step
+    return state
+
+
 def test_the_samplers_shares_follow_the_table() -> None:
     """numpy's choice, 5,000 for each of two prompts whose rows stand together: within 4 standard errors."""
     table = torch.tensor([[0.5, 0.3, 0.1, 0.1, 0, 0, 0, 0], [0, 0, 0, 0, 0.25, 0.25, 0.25, 0.25]]).log()
-    drawn = numpy_sampler(0, 5000)(table.repeat_interleave(5000, 0), torch.Generator()).view(2, 5000)
+    sampler = numpy_sampler(standing(0), 0, n=5000)
+    drawn = sampler(table.repeat_interleave(5000, 0), torch.Generator()).view(2, 5000)
     for row, found in zip(table.exp().double(), drawn, strict=True):
         share = found.bincount(minlength=8).double() / 5000
         # 1e-6: numpy normalises float32 rows again.
         assert bool(((share - row).abs() <= 4 * (row * (1 - row) / 5000).sqrt() + 1e-6).all())
+
+
+def test_the_samplers_stream_is_wound_forward_to_where_a_state_was_put_down() -> None:
+    """One uniform number an answer: what a fresh sampler draws at step 3 is what the first one draws at its fourth
+    turn, and going back draws what was drawn there before it went on."""
+    table = torch.full((8, 8), 1 / 8).log()
+    state = standing(0)
+    sampler, turns = numpy_sampler(state, 5, n=2), []
+    for state.step in range(5):
+        turns.append(sampler(table, torch.Generator()))
+    fresh = standing(3)
+    later = numpy_sampler(fresh, 5, n=2)
+    assert torch.equal(later(table, torch.Generator()), turns[3])
+    fresh.step = 4
+    assert torch.equal(later(table, torch.Generator()), turns[4])
+    assert not torch.equal(turns[3], turns[4])
 
 
 # Settings
@@ -164,7 +193,8 @@ def test_quick_is_the_same_path_and_shorter() -> None:
     """It validates, and only iterations shrink."""
     quick = Config().quick()
     quick.validate()
-    assert answers.rows(quick) < answers.rows(Config()) == 602
+    assert [cell.steps for cell in answers.cells(quick)] == [51, 51]
+    assert [cell.steps for cell in answers.cells(Config())] == [301, 301]
     assert replace(quick, reinforce=Config().reinforce, ppo=Config().ppo) == Config()
     assert answers.seconds(quick) < min(60, answers.seconds(Config()))
 
@@ -175,7 +205,9 @@ def test_quick_is_the_same_path_and_shorter() -> None:
         ({"betas": ()}, "No beta"),
         ({"betas": (-1.0,)}, "beta must be 0 or more"),
         ({"betas": (0.5, 0.5)}, "twice"),
-        ({"seed": -1}, "seed"),
+        ({"seeds": (-1,)}, "seed"),
+        ({"seeds": ()}, "--seeds needs at least one seed"),
+        ({"seeds": (2, 2)}, "none twice, not 2 2"),
         ({"label_seed": -1}, "seed"),
         ({"reward_seed": -1}, "seed"),
         ({"comparisons": 0}, "--comparisons must be at least 1, not 0"),

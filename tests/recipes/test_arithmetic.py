@@ -1,7 +1,7 @@
 """The arithmetic recipe, shrunk to seconds: its rows, its start, its seed, and what it refuses."""
 
 from dataclasses import replace
-from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,19 +11,23 @@ from killick.algorithms.sft import SFTConfig
 from killick.models.transformer import TransformerConfig
 from killick.recipes import arithmetic
 from killick.recipes.arithmetic import Config
-from killick.recipes.ledger import Note, Row
+from killick.recipes.cells import Cell
 from killick.rewards.fit import FitConfig
 from killick.types import Refusal
+from straight import kept, tell
 
 QUICK = Config(device="cpu").quick()
 TINY = replace(
     QUICK,
     betas=(0.0, 0.3),
+    ptx_betas=(0.3,),
+    target_kl=0.01,
     rankings=20,
     sft=replace(QUICK.sft, steps=6, batch=32),
     ppo=replace(QUICK.ppo, iterations=3, batch=16),
     network=TransformerConfig(14, 14, context=10, hidden=16, layers=1, heads=2, feed_forward=16),
 )
+ARMS = ["beta=0", "beta=0.3", "beta=0.3+ptx", "beta=0.1+target=0.01"]
 COLUMNS = [
     "arm", "seed", "step", "proxy", "gold", "kl", "kl_k1", "beta", "entropy", "length", "finished", "accuracy",
     "policy_loss", "value_loss", "ratio_max", "ratio_error", "step_kl", "clip_fraction", "bounded", "grad_norm",
@@ -31,22 +35,12 @@ COLUMNS = [
 ]  # fmt: skip
 
 
-@cache
-def told(config: Config) -> tuple[list[Row], list[str]]:
-    """All rows and all notes of a run; each run once."""
-    events = list(arithmetic.run(config))
-    rows = [event for event in events if not isinstance(event, Note)]
-    return rows, [event.text for event in events if isinstance(event, Note)]
-
-
 def test_every_step_of_every_arm_has_a_row_with_the_same_columns() -> None:
     """As many as announced, arm by arm, steps from 0."""
-    rows, _ = told(TINY)
-    assert len(rows) == arithmetic.rows(TINY) == 6
-    assert [(row["arm"], row["step"]) for row in rows] == [
-        (arm, step) for arm in ("beta=0", "beta=0.3") for step in range(3)
-    ]
-    assert all(list(row) == COLUMNS for row in rows)
+    rows = kept(arithmetic, TINY).rows
+    assert len(rows) == sum(cell.steps for cell in arithmetic.cells(TINY)) == 12
+    assert [(row["arm"], row["step"]) for row in rows] == [(arm, step) for arm in ARMS for step in range(3)]
+    assert all(list(row) == COLUMNS for row in rows if "ptx" not in row["arm"])
     for row in rows:
         assert 1 <= row["length"] <= 4
         assert -1 <= row["gold"] <= 1
@@ -56,7 +50,7 @@ def test_every_step_of_every_arm_has_a_row_with_the_same_columns() -> None:
 
 def test_every_arm_starts_at_its_reference_and_leaves_it() -> None:
     """KL 0 at step 0 (float32 rounding over 4 tokens: 1e-6), the first ratio 1 to 1e-5; then the KL is above 0."""
-    for row in told(TINY)[0]:
+    for row in kept(arithmetic, TINY).rows:
         if row["step"] == 0:
             assert [row["kl"], row["kl_k1"]] == pytest.approx([0, 0], abs=1e-6)
         else:
@@ -64,40 +58,120 @@ def test_every_arm_starts_at_its_reference_and_leaves_it() -> None:
         assert row["ratio_error"] <= 1e-5
 
 
-def test_the_same_seed_gives_identical_rows_twice_and_another_seed_others() -> None:
-    """Every number, bit for bit, from the first SFT batch to the last update."""
-    again = [event for event in arithmetic.run(TINY) if isinstance(event, dict)]
-    assert again == told(TINY)[0]
-    other = replace(TINY, seed=1, betas=(0.0,))
-    assert [row["gold"] for row in told(other)[0]] != [row["gold"] for row in again[:3]]
+def test_the_same_seed_gives_identical_rows_twice_and_another_seed_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Every number, bit for bit, from the first SFT batch to the last update; from the cache as from an empty one."""
+    first = kept(arithmetic, TINY)
+    monkeypatch.setenv("KILLICK_CACHE", str(tmp_path / "empty"))
+    cold, warm = tell(arithmetic, TINY), tell(arithmetic, TINY)
+    assert cold.rows == warm.rows == first.rows
+    assert cold.found == warm.found == first.found
+    assert any(note.startswith("SFT step 6: loss ") for note in cold.notes)
+    assert not any(note.startswith("SFT step") for note in warm.notes)
+    other = kept(arithmetic, replace(TINY, seeds=(1,), betas=(0.0,), ptx_betas=(), target_kl=None))
+    assert [row["gold"] for row in other.rows] != [row["gold"] for row in first.rows[:3]]
 
 
 def test_an_arm_is_the_same_whoever_ran_before_it() -> None:
-    """Second in line, or alone: no arm draws from another's stream or trains another's weights."""
-    alone = told(replace(TINY, betas=(0.3,)))[0]
-    assert alone == told(TINY)[0][3:]
+    """Second in line, or alone, or among other seeds: no arm draws from another's stream or trains its weights."""
+    alone = kept(arithmetic, replace(TINY, betas=(0.3,), ptx_betas=(), target_kl=None, seeds=(1, 0)))
+    assert [row for row in alone.rows if row["seed"] == 0] == kept(arithmetic, TINY).arm("beta=0.3")
 
 
-def test_the_notes_report_the_stages() -> None:
+def test_the_four_arms_are_named_exactly() -> None:
+    """By default, and all seeds of an arm before the next arm."""
+    assert [cell.name for cell in arithmetic.cells(Config(seeds=(0, 1)))] == [
+        f"{arm},seed={seed}" for arm in ("beta=0", "beta=0.1", "beta=1", "beta=0.1+ptx") for seed in (0, 1)
+    ]
+    assert arithmetic.cells(Config(ppo=PPOConfig(iterations=7)))[0] == Cell("beta=0", 0, 7)
+
+
+def test_the_arm_with_a_target_moves_its_beta_and_the_others_keep_theirs() -> None:
+    """From 0.1 on."""
+    told = kept(arithmetic, TINY)
+    assert [row["beta"] for row in told.arm("beta=0.3+ptx")] == [0.3] * 3
+    moved = [row["beta"] for row in told.arm("beta=0.1+target=0.01")]
+    assert moved[0] == 0.1
+    assert len(set(moved)) == 3
+
+
+def test_imitation_makes_another_arm_of_the_same_beta() -> None:
+    """The first rollout comes from one policy but from streams of their own, so that rows differ at once."""
+    told = kept(arithmetic, TINY)
+    assert told.arm("beta=0.3")[1:] != [{**row, "arm": "beta=0.3"} for row in told.arm("beta=0.3+ptx")[1:]]
+
+
+@pytest.mark.parametrize(
+    ("change", "moves"),
+    [
+        ({"see_eos": True}, True),
+        ({"overtrained": True}, True),
+        ({"temperature": 1.5}, True),
+        ({"k": 2}, True),
+        ({"rankings": 30}, True),
+        ({"kappa": 0.5}, True),
+        ({"critic": False}, True),
+        ({"workers": 2}, False),
+    ],
+)
+def test_every_extension_changes_the_run_and_what_is_no_setting_of_it_does_not(
+    change: dict[str, Any], moves: bool
+) -> None:
+    one = replace(TINY, betas=(0.3,), ptx_betas=(), target_kl=None)
+    before, after = (
+        [(row["proxy"], row.get("kl")) for row in kept(arithmetic, config).rows]
+        for config in (one, replace(one, **change))
+    )
+    assert (before != after) is moves
+    if change == {"see_eos": True}:
+        assert list(kept(arithmetic, replace(one, **change)).found["0"]["weights"])[-1] == "<eos>"
+
+
+def test_answers_are_shown_at_the_first_and_the_last_step() -> None:
+    """Six each."""
+    told = kept(arithmetic, TINY)
+    assert [(row["arm"], row["step"]) for row in told.samples[::6]] == [(arm, step) for arm in ARMS for step in (0, 2)]
+    assert all(row["prompt"].endswith("=") for row in told.samples)
+
+
+def test_the_stages_are_found_and_told() -> None:
     """SFT with its sampled accuracy, then the reward model on 20 rankings of 6 pairs, beside its ceiling."""
-    notes = told(TINY)[1]
-    assert notes[0].startswith("SFT step 6: loss ")
-    assert "Reward model on 120 pairs" in notes[-1]
-    assert "at a ceiling of" in notes[-1]
+    told = kept(arithmetic, TINY)
+    found = told.found["0"]
+    assert (found["reward_pairs"], found["sft_steps"]) == (120, 6)
+    assert 0.4 < found["reward_accuracy"] <= 1
+    assert 0.5 < found["reward_ceiling"] <= 1
+    assert list(found["weights"]) == [str(digit) for digit in range(10)]
+    assert "at a ceiling of" in told.notes[-1]
+
+
+def test_claims_are_measured_on_the_ledger() -> None:
+    """Each with a source and a kind; those of arms that did not run are left out."""
+    told = kept(arithmetic, TINY)
+    claims = arithmetic.claims(told.rows, told.found)
+    assert {"sft-accuracy", "rm-accuracy"} <= {claim["id"] for claim in claims}
+    assert {claim["arm"] for claim in claims} <= {None, *ARMS}
+    for claim in claims:
+        assert claim["kind"] in ("claim", "setting", "ours")
+        assert (claim["holds"] is None) == (claim["kind"] == "setting")
+    by = {claim["id"]: claim for claim in claims}
+    assert by["sft-accuracy"]["measured"] == told.found["0"]["sft_accuracy"]
 
 
 def test_an_sft_that_falls_short_is_refused_with_what_it_reached() -> None:
     """Six steps do not teach addition."""
     with pytest.raises(Refusal, match=r"sampled accuracy of 0\.\d+ in 6 steps, short of 0\.5; raise --sft\.steps"):
-        list(arithmetic.run(replace(TINY, sft_accuracy=0.5)))
+        tell(arithmetic, replace(TINY, sft_accuracy=0.5))
 
 
 def test_quick_is_the_same_path_and_smaller() -> None:
     """It validates, keeps arms, seed and network, and is announced as under a minute."""
     QUICK.validate()
     full = Config(device="cpu")
-    assert (QUICK.betas, QUICK.seed, QUICK.network, QUICK.k) == (full.betas, full.seed, full.network, full.k)
-    assert arithmetic.rows(QUICK) < arithmetic.rows(full) == 120
+    assert (QUICK.betas, QUICK.seeds, QUICK.network, QUICK.k) == (full.betas, full.seeds, full.network, full.k)
+    assert [cell.arm for cell in arithmetic.cells(QUICK)] == [cell.arm for cell in arithmetic.cells(full)]
+    assert {cell.steps for cell in arithmetic.cells(full)} == {120}
     assert arithmetic.seconds(QUICK) < min(60, arithmetic.seconds(full))
 
 
@@ -112,10 +186,14 @@ def test_the_defaults_are_the_sources() -> None:
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({"betas": ()}, "No beta"),
+        ({"betas": (), "ptx_betas": ()}, "No beta"),
+        ({"ptx_betas": (0.1, 0.1)}, "twice"),
+        ({"target_kl": -1.0}, "target"),
+        ({"workers": -1}, "--workers must be at least 0, not -1"),
+        ({"temperature": 0.0}, "--temperature must be a positive number, not 0"),
         ({"betas": (float("nan"),)}, "not nan"),
-        ({"seed": -3}, "A seed must be 0 or more, not -3"),
-        ({"rankings": 0}, "--rankings of at least 1, not 0"),
+        ({"seeds": (-3,)}, "A seed must be 0 or more, not -3"),
+        ({"rankings": 0}, "--rankings must be at least 1, not 0"),
         ({"k": 1}, "--k of at least 2 responses per prompt, not 1"),
         ({"kappa": 0.0}, "kappa must be a positive number"),
         ({"sft_accuracy": 1.0}, "--sft-accuracy"),

@@ -1,7 +1,7 @@
 """The emphasis recipe, shrunk to seconds: its rows, its start, its seed, and what it refuses."""
 
 from dataclasses import replace
-from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +11,9 @@ from killick.algorithms.sft import SFTConfig
 from killick.models.transformer import TransformerConfig
 from killick.recipes import emphasis
 from killick.recipes.emphasis import Config
-from killick.recipes.ledger import Note, Row
 from killick.rewards.fit import FitConfig
 from killick.types import Refusal
+from straight import kept, tell
 
 QUICK = Config(device="cpu").quick()
 TINY = replace(
@@ -34,18 +34,10 @@ COLUMNS = [
 ]  # fmt: skip
 
 
-@cache
-def told(config: Config) -> tuple[list[Row], list[str]]:
-    """All rows and all notes of a run; each run once."""
-    events = list(emphasis.run(config))
-    rows = [event for event in events if not isinstance(event, Note)]
-    return rows, [event.text for event in events if isinstance(event, Note)]
-
-
 def test_every_step_of_every_arm_has_a_row_with_the_same_columns() -> None:
     """As many as announced, arm by arm, steps from 0; every response is twelve tokens long and none finishes."""
-    rows, _ = told(TINY)
-    assert len(rows) == emphasis.rows(TINY) == 6
+    rows = kept(emphasis, TINY).rows
+    assert len(rows) == sum(cell.steps for cell in emphasis.cells(TINY)) == 6
     assert [(row["arm"], row["step"]) for row in rows] == [
         (arm, step) for arm in ("beta=0", "beta=0.5") for step in range(3)
     ]
@@ -59,7 +51,7 @@ def test_every_step_of_every_arm_has_a_row_with_the_same_columns() -> None:
 def test_every_arm_starts_at_its_reference_and_leaves_it() -> None:
     """KL 0 at step 0 (float32 rounding over 12 tokens: 1e-5); then above 0; the first ratio of a step is 1 (12 tokens
     in one sequence ratio: 5e-5)."""
-    for row in told(TINY)[0]:
+    for row in kept(emphasis, TINY).rows:
         if row["step"] == 0:
             assert [row["kl"], row["kl_k1"]] == pytest.approx([0, 0], abs=1e-5)
         else:
@@ -69,37 +61,55 @@ def test_every_arm_starts_at_its_reference_and_leaves_it() -> None:
 
 def test_the_proxy_starts_on_the_scale_of_the_reference() -> None:
     """Mean 0 and deviation 1 on the reference's samples: the mean of 16 responses is within 4 / sqrt(16) = 1."""
-    assert all(abs(row["proxy"]) < 1 for row in told(TINY)[0] if row["step"] == 0)
+    assert all(abs(row["proxy"]) < 1 for row in kept(emphasis, TINY).rows if row["step"] == 0)
 
 
-def test_the_same_seed_gives_identical_rows_twice_and_another_seed_others() -> None:
-    """Every number, bit for bit, from the first SFT batch to the last update."""
-    again = [event for event in emphasis.run(TINY) if isinstance(event, dict)]
-    assert again == told(TINY)[0]
-    other = replace(TINY, seed=1, betas=(0.0,))
-    assert [row["gold"] for row in told(other)[0]] != [row["gold"] for row in again[:3]]
+def test_the_same_seed_gives_identical_rows_twice_and_another_seed_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Every number, bit for bit, from the first SFT batch to the last update; from the cache as from an empty one."""
+    first = kept(emphasis, TINY)
+    monkeypatch.setenv("KILLICK_CACHE", str(tmp_path / "empty"))
+    cold, warm = tell(emphasis, TINY), tell(emphasis, TINY)
+    assert cold.rows == warm.rows == first.rows
+    assert cold.found == warm.found == first.found
+    other = kept(emphasis, replace(TINY, seeds=(1,), betas=(0.0,)))
+    assert [row["gold"] for row in other.rows] != [row["gold"] for row in first.rows[:3]]
 
 
 def test_an_arm_is_the_same_whoever_ran_before_it() -> None:
     """Second in line, or alone."""
-    assert told(replace(TINY, betas=(0.5,)))[0] == told(TINY)[0][3:]
+    assert kept(emphasis, replace(TINY, betas=(0.5,))).rows == kept(emphasis, TINY).arm("beta=0.5")
 
 
-def test_the_notes_report_the_stages() -> None:
-    """SFT gold, then the reward model's strict accuracy on other pairs beside its ceiling."""
-    notes = told(TINY)[1]
-    assert any(note.startswith("SFT policy: gold ") for note in notes)
-    assert "Reward model on 60 pairs" in notes[-1]
-    assert "on 40 others" in notes[-1]
+def test_the_stages_are_found_and_told() -> None:
+    """Gold of the SFT policy, then the reward model's strict accuracy on other pairs beside its ceiling."""
+    told = kept(emphasis, TINY)
+    found = told.found["42"]
+    assert set(found) == {"base_gold", "beyond", "reward_accuracy", "reward_ceiling", "reward_pairs"}
+    assert found["reward_pairs"] == 60
+    assert 0 <= found["reward_accuracy"] <= 1
+    assert f"base gold {found['base_gold']:.3f}" in told.notes[-1]
+    assert "at a ceiling of" in told.notes[-1]
+
+
+def test_answers_are_shown_at_the_first_and_the_last_step() -> None:
+    """Six each, after the one prompt that there is."""
+    told = kept(emphasis, TINY)
+    assert [(row["arm"], row["step"]) for row in told.samples[::6]] == [
+        (arm, step) for arm in ("beta=0", "beta=0.5") for step in (0, 2)
+    ]
+    assert {row["prompt"] for row in told.samples} == {"<bos>"}
 
 
 def test_quick_is_the_same_path_and_smaller() -> None:
     """It validates, keeps arms, seed, network and reward model, and is announced as under a minute."""
     QUICK.validate()
     full = Config(device="cpu")
-    kept = ("betas", "seed", "network", "hidden", "noise", "fit")
-    assert all(getattr(QUICK, name) == getattr(full, name) for name in kept)
-    assert emphasis.rows(QUICK) < emphasis.rows(full) == 150
+    same = ("betas", "seeds", "network", "hidden", "noise", "fit")
+    assert all(getattr(QUICK, name) == getattr(full, name) for name in same)
+    assert [cell.steps for cell in emphasis.cells(QUICK)] == [10]
+    assert [cell.steps for cell in emphasis.cells(full)] == [150]
     assert emphasis.seconds(QUICK) < min(60, emphasis.seconds(full))
 
 
@@ -118,7 +128,7 @@ def test_the_defaults_are_the_sources() -> None:
     [
         ({"betas": ()}, "No beta"),
         ({"betas": (-0.5,)}, "not -0.5"),
-        ({"seed": -1}, "A seed must be 0 or more, not -1"),
+        ({"seeds": (-1,)}, "A seed must be 0 or more, not -1"),
         ({"pairs": 0}, "--pairs, --validation and --hidden must be at least 1, not 0, 2000 and 64"),
         ({"validation": -1}, "not 4000, -1 and 64"),
         ({"hidden": 0}, "not 4000, 2000 and 0"),

@@ -3,15 +3,11 @@
 import pytest
 
 from killick.recipes import arithmetic, emphasis
-from killick.recipes.ledger import Row
-
-
-def rows(recipe: object, config: object) -> list[Row]:
-    return [event for event in recipe.run(config) if isinstance(event, dict)]  # type: ignore[attr-defined]
+from straight import tell
 
 
 def test_arithmetic_without_a_leash_pleases_people_first_and_then_the_reward_model() -> None:
-    found = rows(arithmetic, arithmetic.Config(device="cpu"))
+    found = tell(arithmetic, arithmetic.Config(betas=(0.0,), ptx_betas=(), device="cpu")).rows
     assert len(found) == 120
     gold = [row["gold"] for row in found]
     smooth = [sum(gold[max(0, i - 2) : i + 3]) / len(gold[max(0, i - 2) : i + 3]) for i in range(len(gold))]
@@ -24,7 +20,7 @@ def test_arithmetic_without_a_leash_pleases_people_first_and_then_the_reward_mod
 
 @pytest.mark.slow
 def test_emphasis_without_a_leash_ends_in_twelve_emphasis_tokens() -> None:
-    found = rows(emphasis, emphasis.Config(device="cpu", seed=42))
+    found = tell(emphasis, emphasis.Config(device="cpu", seeds=(42,))).rows
     assert len(found) == 150
     assert max(row["gold"] for row in found) > 0.9
     assert found[-1]["gold"] == pytest.approx(-4.4565, abs=1e-3)

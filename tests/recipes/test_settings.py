@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from killick.recipes.settings import check_betas, check_seed, find_device
+from killick.recipes.settings import check_betas, check_seed, check_seeds, find_device
 from killick.types import Refusal
 
 
@@ -41,6 +41,22 @@ def test_a_negative_seed_is_refused() -> None:
     check_seed(0)
     with pytest.raises(Refusal, match="0 or more, not -1"):
         check_seed(-1)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "sentence"),
+    [
+        ((), "needs at least one seed and none twice, not nothing"),
+        ((1, 2, 1), "none twice, not 1 2 1"),
+        ((0, -1), "0 or more, not -1"),
+        ((2**63,), r"below 2\^63"),
+    ],
+)
+def test_seeds_that_make_no_cells_are_refused(seeds: tuple[int, ...], sentence: str) -> None:
+    """None, one given twice, one that no generator takes."""
+    check_seeds((0, 7, 2**63 - 1))
+    with pytest.raises(Refusal, match=sentence):
+        check_seeds(seeds)
 
 
 def test_auto_takes_a_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,13 @@
 """Arithmetic: the InstructGPT recipe in miniature. What does PPO do to a reward model that counts digits?
 
 SFT on correct sums until half of the samples are right, rankings by a labeler who rewards even last digits, one weight
-per digit, then PPO with a critic.
+per digit, then PPO with a critic, one arm for each leash.
 """
 
 from collections.abc import Generator, Iterator
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import torch
 
@@ -19,16 +20,22 @@ from killick.models.transformer import Transformer, TransformerConfig
 from killick.models.value import Critic
 from killick.preferences.labelers import PlackettLuce, ceiling
 from killick.preferences.pairing import pairs, part
-from killick.recipes.ledger import Note, Row, arm_name, in_arm, ledger_row
-from killick.recipes.settings import check_betas, check_seed, find_device
+from killick.recipes.arithmetic_claims import CLAIMS
+from killick.recipes.cells import Begun, Cell, Seen, answers_shown
+from killick.recipes.claims import judge
+from killick.recipes.ledger import Note, Row, arm_name, ledger_row
+from killick.recipes.settings import check_betas, check_seeds, find_device
 from killick.rewards.counts import Counts
 from killick.rewards.fit import FitConfig, FitState, accuracy, fit
-from killick.rundir import stage_generator
+from killick.rundir.cache import cached
+from killick.rundir.seeds import stage_generator
 from killick.types import Preference, Refusal, check_speaks
-from killick.worlds.arithmetic import Arithmetic
+from killick.worlds.arithmetic import EOS, Arithmetic
 
 HELD_OUT = 400
 """Held-out ranked prompts: 2,400 pairs, a standard error of 0.01 on their accuracy."""
+ADAPTIVE_START = 0.1
+"""Where the beta of the arm with a target KL begins."""
 
 
 @dataclass(frozen=True)
@@ -37,28 +44,42 @@ class Config:
 
     Args:
         betas: the leashes, one arm each: reward units per nat.
-        seed: every stage draws from its own stream of this number.
+        ptx_betas: further arms, in which every step also imitates correct sums.
+        target_kl: adds an arm whose beta starts at 0.1 and is steered to this KL, nats per response.
+        seeds: every arm runs once for each.
         rankings: ranked prompts that the reward model learns from.
         k: responses per ranking.
         kappa: 1 / noise of the labeler.
+        temperature: of the samples that are ranked; 1.5 shows malformed ones too.
+        see_eos: let the reward model also count <eos>: its blind spot closes if the rankings show malformed ones.
+        overtrained: fit the reward model three times as long at five times the rate.
+        critic: compare with a critic's expectation; --no-critic compares scores with the batch mean.
         sft_accuracy: stop SFT when this share of sampled answers is right.
         device: auto takes a GPU where there is one.
+        workers: processes at once; 0 takes one a core.
         network: the policy's and the critic's shape.
         sft: supervised fine-tuning.
         fit: the reward model's.
         ppo: the optimiser's.
     """
 
-    betas: tuple[float, ...] = (0.0,)
-    seed: int = 0
+    betas: tuple[float, ...] = (0.0, 0.1, 1.0)
+    ptx_betas: tuple[float, ...] = (0.1,)
+    target_kl: float | None = None
+    seeds: tuple[int, ...] = (0,)
     rankings: int = 600
     k: int = 4
     kappa: float = 2.0
+    temperature: float = 1.0
+    see_eos: bool = False
+    overtrained: bool = False
+    critic: bool = True
     sft_accuracy: float = 0.5
     device: str = "auto"
+    workers: int = 0
     network: TransformerConfig = field(default_factory=lambda: TransformerConfig(14, 14, context=10))
     sft: SFTConfig = SFTConfig(steps=1000, batch=256, learning_rate=2e-3, warmup=50)
-    fit: FitConfig = FitConfig(steps=100, learning_rate=0.01)
+    fit: FitConfig = FitConfig(steps=66, learning_rate=0.01)
     ppo: PPOConfig = PPOConfig(iterations=120, batch=64, epochs=4, learning_rate=1e-4)
 
     def quick(self) -> "Config":
@@ -72,67 +93,98 @@ class Config:
         Raises:
             Refusal: naming the field.
         """
-        check_betas(self.betas)
-        check_seed(self.seed)
+        check_betas(self.betas or self.ptx_betas or ((ADAPTIVE_START,) if self.target_kl else ()))
+        check_betas(self.ptx_betas or (0.0,))
+        Leash(ADAPTIVE_START, self.target_kl).validate()
+        check_seeds(self.seeds)
         find_device(self.device)
         if self.k < 2:
             raise Refusal(f"A ranking needs --k of at least 2 responses per prompt, not {self.k}: one gives no pair.")
-        if self.rankings < 1:
-            raise Refusal(f"The reward model needs --rankings of at least 1, not {self.rankings}.")
+        for name, least in (("rankings", 1), ("workers", 0)):
+            if getattr(self, name) < least:
+                raise Refusal(f"--{name} must be at least {least}, not {getattr(self, name)}.")
         if not 0 <= self.sft_accuracy < 1:
             raise Refusal(f"--sft-accuracy must be at least 0 and below 1, not {self.sft_accuracy:g}.")
+        if not 0 < self.temperature < float("inf"):
+            raise Refusal(f"--temperature must be a positive number, not {self.temperature:g}.")
         PlackettLuce(self.kappa)
         self.network.validate()
         check_network(self.network, Arithmetic.vocabulary, prompt=6)
         self.sft.validate()
         self.fit.validate()
         self.ppo.validate()
-        self.ppo.check(Arithmetic.vocabulary, critic=True)
+        self.ppo.check(Arithmetic.vocabulary, critic=self.critic)
 
 
-def rows(config: Config) -> int:
-    """Ledger rows that a run will have."""
-    return len(config.betas) * config.ppo.iterations
+def arms(config: Config) -> dict[str, tuple[Leash, PPOConfig]]:
+    """What each arm is on."""
+    pulled = replace(config.ppo, ptx_coefficient=config.ppo.ptx_coefficient or 1.0)
+    found = {arm_name(beta): (Leash(beta), config.ppo) for beta in config.betas}
+    found |= {arm_name(beta, "ptx"): (Leash(beta), pulled) for beta in config.ptx_betas}
+    if config.target_kl is not None:
+        name = arm_name(ADAPTIVE_START, f"target={config.target_kl:g}")
+        found[name] = (Leash(ADAPTIVE_START, config.target_kl), config.ppo)
+    return found
+
+
+def cells(config: Config) -> list[Cell]:
+    """Every arm at every seed; all seeds of an arm before the next arm, so that seeds prepare side by side."""
+    return [Cell(arm, seed, config.ppo.iterations) for arm in arms(config) for seed in config.seeds]
 
 
 def seconds(config: Config) -> float:
     """Rough CPU seconds of a run on one core of 2023, for the announcement."""
-    return 20 + 0.12 * rows(config)
+    return 8 + 16 * len(config.seeds) + 0.12 * sum(cell.steps for cell in cells(config))
 
 
-def run(config: Config) -> Iterator[Note | Row]:
-    """SFT, labels, reward model, then one PPO run for each beta."""
-    config = replace(config, device=find_device(config.device))
+@dataclass(frozen=True)
+class Prepared:
+    """What all arms of a seed begin with."""
+
+    policy: TransformerPolicy
+    reward: Counts
+
+
+def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Prepared, dict[str, Any]]]:
+    """SFT and reward model of a seed, from the cache where they are; returns them and what was found on the way."""
     world = Arithmetic()
-    policy = yield from supervised(config, world)
-    check_speaks(policy, world)
-    reward = yield from reward_model(config, world, policy=policy)
-    for beta in config.betas:
-        arm = arm_name(beta)
-        learner, reference = deepcopy(policy), deepcopy(policy).requires_grad_(False)
-        generator = stage_generator(config.seed, f"ppo {arm}", device=config.device)
-        critic = Critic.from_network(policy.network)
-        state = PPOState(learner, reference, critic, config.ppo, generator, Leash(beta))
-        with in_arm(arm):
-            for step in ppo(state, reward, prompts=world.prompts, demonstrations=world.demonstrations):
-                correct = float(world.correct(step.rollout).float().mean())
-                yield ledger_row(
-                    arm,
-                    config.seed,
-                    step=step,
-                    gold=world.gold(step.rollout),
-                    vocabulary=world.vocabulary,
-                    accuracy=correct,
-                )
-
-
-def supervised(config: Config, world: Arithmetic) -> Generator[Note | Row, None, TransformerPolicy]:
-    """Imitate correct sums until enough samples are right; returns the policy."""
-    generator = stage_generator(config.seed, "sft", device=config.device)
+    settings: dict[str, Any] = {
+        "seed": seed, "device": config.device, "network": asdict(config.network), "sft": asdict(config.sft),
+        "sft_accuracy": config.sft_accuracy,
+    }  # fmt: skip
+    generator = stage_generator(seed, "sft", device=config.device)
     policy = TransformerPolicy(Transformer(config.network, generator), world.vocabulary)
+    check_speaks(policy, world)
+    saved = yield from cached(
+        "arithmetic-sft", settings, build=lambda: supervise(config, world, policy=policy, generator=generator)
+    )
+    policy.load_state_dict(saved["policy"])
+    labels = ("rankings", "k", "kappa", "temperature", "see_eos", "overtrained")
+    settings |= {name: getattr(config, name) for name in labels} | {"fit": asdict(config.fit)}
+    seen = [*range(10), EOS] if config.see_eos else range(10)
+    reward = Counts(seen, stage_generator(seed, "reward model", device=config.device))
+    learnt = yield from cached(
+        "arithmetic-reward", settings, build=lambda: learn(config, seed, policy=policy, model=reward)
+    )
+    reward.load_state_dict(learnt["model"])
+    found = saved["found"] | learnt["found"]
+    weights = ", ".join(f"{name} {weight:+.2f}" for name, weight in found["weights"].items())
+    yield Note(
+        f"Seed {seed}: SFT accuracy {found['sft_accuracy']:.3f}; reward model accuracy "
+        f"{found['reward_accuracy']:.3f} at a ceiling of {found['reward_ceiling']:.3f}; weights {weights}"
+    )
+    return Prepared(policy, reward.requires_grad_(False)), found
+
+
+def supervise(
+    config: Config, world: Arithmetic, *, policy: TransformerPolicy, generator: torch.Generator
+) -> Generator[Note, None, dict[str, Any]]:
+    """Imitate correct sums until enough samples are right."""
     state, reached = SFTState(policy, config.sft, generator), 0.0
     for step in sft(state, world.demonstrations):
-        if (step.step + 1) % 25 == 0 or state.step == config.sft.steps:
+        # Accuracy climbs steeply once it has begun to: closer looks near the mark keep it from overshooting.
+        every = 2 if reached > 0.6 * config.sft_accuracy else 5 if reached > 0.2 * config.sft_accuracy else 25
+        if state.step % every == 0 or state.step == config.sft.steps:
             rollout = policy.sample(world.prompts(1000, generator), 1, generator)
             reached = float(world.correct(rollout).float().mean())
             yield Note(f"SFT step {state.step}: loss {step.loss:.3f} nats per token, sampled accuracy {reached:.3f}")
@@ -143,33 +195,33 @@ def supervised(config: Config, world: Arithmetic) -> Generator[Note | Row, None,
             f"SFT reached a sampled accuracy of {reached:.3f} in {config.sft.steps} steps, short of "
             f"{config.sft_accuracy:g}; raise --sft.steps or lower --sft-accuracy."
         )
-    return policy
+    return {"policy": policy.state_dict(), "found": {"sft_accuracy": reached, "sft_steps": state.step}}
 
 
-def reward_model(
-    config: Config, world: Arithmetic, *, policy: TransformerPolicy
-) -> Generator[Note | Row, None, Counts]:
-    """Rank samples of the SFT policy, split by prompt, fit one weight per digit; returns the reward."""
-    generator = stage_generator(config.seed, "labels", device=config.device)
+def learn(
+    config: Config, seed: int, *, policy: TransformerPolicy, model: Counts
+) -> Generator[Note, None, dict[str, Any]]:
+    """Rank samples of the SFT policy, split by prompt, fit one weight per token."""
+    world, generator = Arithmetic(), stage_generator(seed, "labels", device=config.device)
     ids, _ = world.prompts(4 * (config.rankings + HELD_OUT), generator)
-    sides = torch.tensor(
-        [part(text, config.seed, shares=(0.6, 0.4)) for text in world.questions(ids)], device=ids.device
-    )
+    sides = torch.tensor([part(text, seed, shares=(0.6, 0.4)) for text in world.questions(ids)], device=ids.device)
+    speaker = TransformerPolicy(policy.network, world.vocabulary, config.temperature)
     learned, held = (
-        labelled(config, world, policy=policy, ids=ids[sides == side][:count], generator=generator)
+        labelled(config, world, policy=speaker, ids=ids[sides == side][:count], generator=generator)
         for side, count in enumerate((config.rankings, HELD_OUT))
     )
-    model = Counts(range(10)).to(ids.device)
-    for _ in fit(FitState(model, config.fit, generator), learned):
-        pass
-    best = ceiling(PlackettLuce(config.kappa), held, gold=world.gold(held.rollout))
-    learnt = model.weights.detach()
-    even, odd = float(learnt[::2].mean()), float(learnt[1::2].mean())
-    yield Note(
-        f"Reward model on {len(learned)} pairs: held-out accuracy {accuracy(model, held):.3f} at a ceiling of "
-        f"{best:.3f}; even digits {even:+.2f}, odd {odd:+.2f}"
-    )
-    return model.requires_grad_(False)
+    settings = FitConfig(steps=300, learning_rate=0.05) if config.overtrained else config.fit
+    for step in fit(FitState(model, settings, generator), learned):
+        if step.step % 100 == 99:
+            yield Note(f"Reward model step {step.step + 1}: loss {step.loss:.4f} nats per pair")
+    names = [str(token) if token != EOS else "<eos>" for token in model.tokens.tolist()]
+    found = {
+        "reward_accuracy": accuracy(model, held),
+        "reward_ceiling": ceiling(PlackettLuce(config.kappa), held, gold=world.gold(held.rollout)),
+        "reward_pairs": len(learned),
+        "weights": dict(zip(names, model.weights.tolist(), strict=True)),
+    }
+    return {"model": model.state_dict(), "found": found}
 
 
 def labelled(
@@ -178,3 +230,29 @@ def labelled(
     """Sample k responses to each prompt and let the labeler rank them."""
     rollout = policy.sample((ids, torch.ones_like(ids, dtype=torch.bool)), config.k, generator)
     return pairs(PlackettLuce(config.kappa).rank(rollout, world.gold(rollout), config.k, generator))
+
+
+def begin(config: Config, cell: Cell, *, prepared: Prepared) -> Begun:
+    """PPO of one cell, not yet moved."""
+    leash, settings = arms(config)[cell.arm]
+    learner, reference = deepcopy(prepared.policy), deepcopy(prepared.policy)
+    generator = stage_generator(cell.seed, f"ppo {cell.arm}", device=config.device)
+    critic = Critic.from_network(prepared.policy.network) if config.critic else None
+    state = PPOState(learner, reference, critic, settings, generator, leash)
+    return state, watch(cell, state, reward=prepared.reward)
+
+
+def watch(cell: Cell, state: PPOState, *, reward: Counts) -> Iterator[Seen]:
+    """The cell's steps with gold beside them."""
+    world = Arithmetic()
+    for step in ppo(state, reward, prompts=world.prompts, demonstrations=world.demonstrations):
+        gold = world.gold(step.rollout)
+        right = float(world.correct(step.rollout).float().mean())
+        row = ledger_row(cell.arm, cell.seed, step=step, gold=gold, vocabulary=world.vocabulary, accuracy=right)
+        asked = world.questions(step.rollout.prompts[:6])
+        yield Seen(row, answers_shown(cell, step, world=world, prompts=asked, gold=gold))
+
+
+def claims(rows: list[Row], found: dict[str, Any]) -> list[Row]:
+    """The source's figures beside ours."""
+    return judge(CLAIMS, rows, found=found)

@@ -34,6 +34,18 @@ def check_seed(seed: int) -> None:
         raise Refusal(f"A seed must be 0 or more, not {seed}; it also has to stay below 2^63.")
 
 
+def check_seeds(seeds: Sequence[int]) -> None:
+    """Refuse seeds that cannot be.
+
+    Raises:
+        Refusal: at none, one given twice, or one that `check_seed` refuses.
+    """
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise Refusal(f"--seeds needs at least one seed and none twice, not {' '.join(map(str, seeds)) or 'nothing'}.")
+    for seed in seeds:
+        check_seed(seed)
+
+
 def find_device(name: str) -> str:
     """Turn auto, cpu, cuda (or cuda:1) or mps into a device that is there; auto is cuda where there is one, else cpu.
 

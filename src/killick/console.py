@@ -1,0 +1,159 @@
+"""What a person sees while cells run: a live table on a terminal, plain lines anywhere else."""
+
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from statistics import fmean
+from typing import Any
+
+HOLDS = {None: "setting", True: "yes", False: "NO"}
+SHOWN = ("proxy", "gold", "kl", "entropy", "length", "finished")
+
+
+class Plain:
+    """One line for a note, one for every tenth step of a cell: fit for a file or a pipe (O-55)."""
+
+    def __init__(self, cells: Mapping[str, int]):
+        self.cells, self.clock = cells, Clock(sum(cells.values()))
+        self.head = False
+
+    def note(self, cell: str, text: str) -> None:
+        """Say something about a cell."""
+        print(f"[{cell}] {text}", flush=True)
+
+    def row(self, cell: str, row: Mapping[str, Any]) -> None:
+        """Take up a ledger row."""
+        self.clock.tick()
+        if row["step"] % 10 and row["step"] != self.cells[cell] - 1:
+            return
+        if not self.head:
+            print("  ".join([f"{'cell':>24}", f"{'step':>5}", *(f"{name:>8}" for name in SHOWN), f"{'left':>7}"]))
+            self.head = True
+        numbers = [f"{number(row[name]):>8}" for name in SHOWN]
+        print("  ".join([f"{cell:>24}", f"{row['step']:>5}", *numbers, f"{self.clock.left():>7}"]), flush=True)
+
+
+class Live:
+    """A table that is redrawn in place: one line a cell, with a bar, and the time left below."""
+
+    def __init__(self, cells: Mapping[str, int]):
+        from rich.live import Live as Screen
+
+        self.cells, self.clock = cells, Clock(sum(cells.values()))
+        self.rows: dict[str, Mapping[str, Any]] = {}
+        self.said = ""
+        self.screen = Screen(self.table(), refresh_per_second=4)
+
+    def __enter__(self) -> "Live":
+        self.screen.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.screen.update(self.table())
+        self.screen.__exit__(*error)
+
+    def table(self) -> Any:
+        """The picture of now."""
+        from rich.markup import escape
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+
+        table = Table(
+            caption=f"{escape(self.said)}\n{self.clock.rate()}, {self.clock.left()} left", caption_justify="left"
+        )
+        for name in ("cell", "step", *SHOWN, ""):
+            table.add_column(name, justify="left" if name == "cell" else "right", no_wrap=True)
+        for cell, steps in self.cells.items():
+            row = self.rows.get(cell)
+            numbers = [number(row[name]) for name in SHOWN] if row else [""] * len(SHOWN)
+            step = row["step"] + 1 if row else 0
+            table.add_row(cell, f"{step}/{steps}", *numbers, ProgressBar(steps, step, width=16))
+        return table
+
+    def note(self, cell: str, text: str) -> None:
+        """Say something about a cell below the table."""
+        self.said = f"{cell}: {text}"
+        self.screen.update(self.table())
+
+    def row(self, cell: str, row: Mapping[str, Any]) -> None:
+        """Take up a ledger row."""
+        self.clock.tick()
+        self.rows[cell] = row
+        self.screen.update(self.table())
+
+
+class Clock:
+    """Rate and time left, from the first row on."""
+
+    def __init__(self, total: int):
+        self.total, self.seen, self.began = total, 0, 0.0
+
+    def tick(self) -> None:
+        """One row has come."""
+        if not self.seen:
+            self.began = time.monotonic()
+        self.seen += 1
+
+    def rate(self) -> str:
+        """Steps a second so far."""
+        spent = time.monotonic() - self.began
+        return f"{(self.seen - 1) / spent:.1f} steps/s" if self.seen > 1 and spent > 0 else "starting"
+
+    def left(self) -> str:
+        """Time left at this rate."""
+        if self.seen < 2:
+            return "-"
+        seconds = (time.monotonic() - self.began) / (self.seen - 1) * (self.total - self.seen)
+        return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def number(value: float | None) -> str:
+    """Three decimals, or a dash."""
+    return "-" if value is None else f"{value:.3f}"
+
+
+@contextmanager
+def console(cells: Mapping[str, int]) -> Iterator[Plain | Live]:
+    """A live table where a person looks at a terminal, plain lines elsewhere."""
+    if sys.stdout.isatty():
+        with Live(cells) as live:
+            yield live
+    else:
+        yield Plain(cells)
+
+
+def claims_table(claims: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Claims as lines: what the source says, the band, what came out, whether it holds."""
+    lines = [("claim", "source", "band", "here", "holds")]
+    for claim in claims:
+        arm = f"{claim['arm']}: " if claim["arm"] else ""
+        low, high = ("" if claim[end] is None else f"{claim[end]:g}" for end in ("low", "high"))
+        band = f"{low} to {high}" if low and high else f"from {low}" if low else f"to {high}" if high else "-"
+        here = f"{claim['measured']:.3g}" + (f" ±{claim['spread']:.2g}" if claim["spread"] is not None else "")
+        lines.append((arm + claim["text"], claim["source"], band, here, HOLDS[claim["holds"]]))
+    widths = [max(len(line[place]) for line in lines) for place in range(5)]
+    return [
+        "  ".join([line[0].ljust(widths[0]), *(line[i].rjust(widths[i]) for i in (1, 2, 3)), line[4]]) for line in lines
+    ]
+
+
+def verdicts(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Each arm in one sentence: the three numbers, and where gold (smoothed over five steps) was at its best."""
+    out = []
+    for arm in dict.fromkeys(row["arm"] for row in rows):
+        steps = sorted({row["step"] for row in rows if row["arm"] == arm})
+        mine = [[row for row in rows if row["arm"] == arm and row["step"] == step] for step in steps]
+        gold = [fmean(row["gold"] for row in group) for group in mine]
+        smooth = [fmean(gold[max(0, i - 2) : i + 3]) for i in range(len(gold))]
+        best = max(range(len(smooth)), key=smooth.__getitem__)
+        proxy = [fmean(row["proxy"] for row in group) for group in mine]
+        kl = [row["kl"] for row in mine[-1] if row["kl"] is not None]
+        far = f" at a KL of {fmean(kl):.2f} nats" if kl else ""
+        ends = [row["finished"] for row in mine[-1] if row["finished"] is not None]
+        ended = f", and {fmean(ends):.0%} of the responses end by themselves" if ends else ""
+        out.append(
+            f"{arm}: the proxy went from {proxy[0]:+.2f} to {proxy[-1]:+.2f}{far}; gold began at {gold[0]:+.2f}, was "
+            f"best around step {steps[best]} ({smooth[best]:+.2f}) and ended at {gold[-1]:+.2f}{ended}."
+        )
+    return out

@@ -1,0 +1,131 @@
+"""Cells side by side, each in a process of its own with one thread; stopped together, taken up alone."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+
+from killick.recipes import load
+from killick.recipes.cells import Cell
+from killick.recipes.ledger import Note, Row
+from killick.recipes.running import run_cell
+from killick.types import Refusal
+
+STOPS = {signal.SIGINT, signal.SIGTERM}
+PATIENCE = 8.0
+"""Seconds that a process has to put its state down before it is ended."""
+
+
+def run_cells(
+    name: str, config: Any, *, cells: Sequence[Cell], folder: Path, workers: int, lock: int
+) -> Generator[tuple[Cell, Note | Row | None], None, None]:
+    """Run all cells, yielding what each says as it comes; None says that a cell is done.
+
+    Closed or interrupted, it lets every process put its state down first.
+
+    Args:
+        name: the recipe's.
+        config: its settings.
+        cells: in the order in which they start.
+        folder: the run's.
+        workers: processes at once.
+        lock: the run's lock, which a child gives up: it must end with the parent, however that ends.
+
+    Raises:
+        Exception: what stopped a cell; the others are then stopped too.
+        Refusal: where a process ended without a word.
+    """
+    # A forked child needs no import of torch, which takes seconds; elsewhere forking is not safe.
+    context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    waiting = list(cells)
+    active: dict[Any, tuple[Any, Cell]] = {}
+    try:
+        while waiting or active:
+            while waiting and len(active) < workers:
+                cell = waiting.pop(0)
+                with held_signals():
+                    ours, theirs = context.Pipe(duplex=False)
+                    given = {"config": config, "cell": cell, "folder": folder, "lock": lock}
+                    child = context.Process(target=work, args=(theirs, name), kwargs=given, name=cell.name)
+                    child.start()
+                    theirs.close()
+                    active[ours] = (child, cell)
+            ready: Any
+            for ready in wait(list(active)):
+                child, cell = active[ready]
+                message = heard(ready, child)
+                yield cell, message
+                if message is None:
+                    child.join()
+                    del active[ready]
+    finally:
+        stop([child for child, _ in active.values()])
+
+
+@contextmanager
+def held_signals() -> Iterator[None]:
+    """Let no stop fall between the birth of a child and its entry in the list: it would be lost with the child."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def heard(ready: Connection, child: Any) -> Note | Row | None:
+    """One message of a child.
+
+    Raises:
+        Exception: the one that stopped it.
+        Refusal: where it ended without a word, as a process does that the system killed.
+    """
+    try:
+        message = ready.recv()
+    except EOFError:
+        child.join()
+        raise Refusal(f"The process of {child.name} ended by itself (status {child.exitcode}).") from None
+    if isinstance(message, BaseException):
+        raise message
+    return cast(Note | Row | None, message)
+
+
+def stop(children: Sequence[Any]) -> None:
+    """Ask all to put their states down, wait for them together, end those that do not."""
+    for child in children:
+        child.terminate()
+    until = time.monotonic() + PATIENCE
+    for child in children:
+        child.join(max(0, until - time.monotonic()))
+        if child.is_alive():
+            child.kill()
+
+
+def work(say: Connection, name: str, *, config: Any, cell: Cell, folder: Path, lock: int) -> None:
+    """Run one cell in a child: stop at SIGTERM or when the parent is gone, between two steps."""
+    stopped: list[int] = []
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
+    if multiprocessing.get_start_method(allow_none=True) != "spawn" and sys.platform == "linux":
+        os.close(lock)
+    torch.set_num_threads(1)
+    parent, events = os.getppid(), run_cell(load(name), config, cell=cell, folder=folder)
+    try:
+        for event in events:
+            say.send(event)
+            if stopped or os.getppid() != parent:
+                events.close()
+                return
+        say.send(None)
+    except BrokenPipeError:
+        events.close()
+    except Exception as error:
+        say.send(error)

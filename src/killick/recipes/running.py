@@ -1,0 +1,99 @@
+"""Run one cell from where it stands: restore, write its rows, keep its states."""
+
+import shutil
+from collections.abc import Generator
+from contextlib import closing
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from killick.recipes.cells import Cell, Resumable
+from killick.recipes.ledger import Note, Row, in_arm
+from killick.rundir.durable import DamagedError, load_state, prune, save_state, sweep, whole_states, write_json
+from killick.rundir.folder import Lock, cell_file, checkpoints
+from killick.rundir.ledger import CellLedger, plain
+from killick.types import Refusal
+
+EVERY = 20
+"""Steps between two states on disk."""
+
+
+def run_cell(recipe: ModuleType, config: Any, *, cell: Cell, folder: Path) -> Generator[Note | Row, None, None]:
+    """Yield notes and rows while writing them; closed early, it first puts the state down.
+
+    Args:
+        recipe: gives `prepare` and `begin`.
+        config: its settings.
+        cell: which one.
+        folder: the run's.
+
+    Raises:
+        Refusal: where another process still works on the cell, or the disk refuses a state.
+    """
+    (folder / "cells").mkdir(exist_ok=True)
+    try:
+        yield from guarded(recipe, config, cell=cell, folder=folder)
+    except OSError as error:
+        raise Refusal(
+            f"{cell.name} cannot be written to {folder} ({error.strerror}); make room, then go on with the same --out."
+        ) from error
+
+
+def guarded(recipe: ModuleType, config: Any, *, cell: Cell, folder: Path) -> Generator[Note | Row, None, None]:
+    """The cell."""
+    with closing(Lock(cell_file(folder, cell.name, kind="lock"), wait=20)), in_arm(cell.arm):
+        prepared, found = yield from recipe.prepare(config, cell.seed)
+        write_json(folder / "cells" / f"stages,seed={cell.seed}.json", plain(found))
+        state, seen = recipe.begin(config, cell, prepared=prepared)
+        kept = checkpoints(folder, cell.name)
+        sweep(kept)
+        yield from restore(state, kept)
+        with (
+            closing(CellLedger(cell_file(folder, cell.name), state.step)) as ledger,
+            closing(CellLedger(cell_file(folder, cell.name, kind="samples.jsonl"), state.step)) as samples,
+        ):
+            for event in seen:
+                ledger.append(event.row)
+                for row in event.samples:
+                    samples.append(row)
+                if state.step % EVERY == 0 or state.step == cell.steps:
+                    keep(state, kept)
+                try:
+                    yield event.row
+                except GeneratorExit:
+                    keep(state, kept)
+                    raise
+
+
+def keep(state: Resumable, folder: Path) -> None:
+    """Put a state down, and let go of all but the newest two.
+
+    Raises:
+        Refusal: where the disk refuses; the states before it stand.
+    """
+    try:
+        load_state(folder / f"{state.step:08d}")
+        return
+    except DamagedError:
+        pass
+    try:
+        save_state(folder, f"{state.step:08d}", state=state.state_dict())
+    except OSError as error:
+        raise Refusal(
+            f"No state could be written to {folder} ({error.strerror}); make room, then go on with the same --out."
+        ) from error
+    prune(folder)
+
+
+def restore(state: Resumable, folder: Path) -> Generator[Note, None, None]:
+    """Load the newest whole state, naming each damaged one that is passed over."""
+    for path, saved in whole_states(folder):
+        if isinstance(saved, Exception):
+            yield Note(f"Passed over a damaged state: {saved}.")
+            aside = path.with_name(f"{path.name}.damaged")
+            shutil.rmtree(aside, ignore_errors=True)
+            path.rename(aside)
+            continue
+        state.load_state_dict(saved)
+        yield Note(f"Going on from step {state.step} ({path.parent.name}).")
+        return

@@ -1,0 +1,117 @@
+"""One page that says what a run found: self-contained, every text escaped, no script, no request to anywhere."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from killick.report.picture import Picture, kl_column
+from killick.report.reading import Arm, Row, Shown
+from killick.report.words import number, verdict
+from killick.rundir.folder import flat
+
+KINDS = {"claim": "of the source", "setting": "a setting", "ours": "our own"}
+CITE = """@software{{killick,
+  title = {{killick: RLHF from preferences to policy, with the anchor in view}},
+  author = {{{{The killick authors}}}},
+  version = {{{version}}},
+  note = {{recipe {recipe}, seeds {seeds}, commit {commit}}}
+}}"""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A picture with its SVG, ready to stand in the page."""
+
+    picture: Picture
+    svg: str
+
+
+def page(shown: Shown, drawn: Sequence[Drawn], *, problems: Sequence[str] = (), question: str = "") -> str:
+    """The page as HTML.
+
+    Args:
+        shown: the run.
+        drawn: its figures, in order.
+        problems: what is missing, told at the top.
+        question: of the recipe; else the one of `results.json`.
+    """
+    kl = kl_column(shown.arms)
+    template = environment().get_template("report.html.j2")
+    return template.render(
+        shown=shown,
+        question=question or shown.results.get("question") or "What did optimising against the proxy do to gold?",
+        verdict=verdict(shown, kl),
+        ends=[end(arm, kl) for arm in shown.arms],
+        claims=[claim_row(claim) for claim in shown.results.get("claims", [])],
+        figures=[(each.picture, Markup(each.svg)) for each in drawn],
+        answers=answers(shown.samples),
+        settings=flat(shown.config),
+        environment=flat(shown.environment),
+        problems=problems,
+        cite=cite(shown),
+    )
+
+
+def environment() -> Environment:
+    """Templates that escape every value."""
+    found = Environment(
+        loader=PackageLoader("killick.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    found.filters["number"] = number
+    return found
+
+
+def end(arm: Arm, kl: str) -> dict[str, Any]:
+    """Where one arm ended: each column with its deviation over seeds."""
+    return {"arm": arm.name} | {
+        name: number(value) + (f" ± {number(deviation)}" if deviation == deviation else "")
+        for name, (value, deviation) in (
+            ("proxy", arm.final("proxy")),
+            ("gold", arm.final("gold")),
+            ("kl", arm.final(kl)),
+        )
+    }
+
+
+def claim_row(claim: Row) -> dict[str, str]:
+    """One claim in words: what the source says, the band, what was measured, whether it holds."""
+    low, high = claim.get("low"), claim.get("high")
+    if low is None and high is None:
+        band = "-"
+    elif low is None or high is None:
+        band = f"at most {number(high)}" if low is None else f"at least {number(low)}"
+    else:
+        band = f"{number(low)} to {number(high)}"
+    spread = claim.get("spread")
+    return {
+        "arm": claim.get("arm") or "-",
+        "text": claim.get("text") or claim.get("id") or "-",
+        "source": claim.get("source") or "-",
+        "expected": number(claim.get("expected")),
+        "band": band,
+        "measured": number(claim.get("measured")) + ("" if spread is None else f" ± {number(spread)}"),
+        "unit": claim.get("unit") or "",
+        "kind": KINDS.get(claim.get("kind", ""), str(claim.get("kind", "-"))),
+        "holds": "a setting" if claim.get("holds") is None else "holds" if claim["holds"] else "does not hold",
+    }
+
+
+def answers(samples: Sequence[Row]) -> dict[str, dict[int, list[Row]]]:
+    """Answers by arm and step, of the first seed that has any."""
+    found: dict[str, dict[int, list[Row]]] = {}
+    seed = min((row["seed"] for row in samples), default=0)
+    for row in sorted((row for row in samples if row["seed"] == seed), key=lambda row: (row["arm"], row["step"])):
+        found.setdefault(row["arm"], {}).setdefault(row["step"], []).append(row)
+    return found
+
+
+def cite(shown: Shown) -> str:
+    """A BibTeX entry that names the version, the recipe and the seeds."""
+    version = shown.environment.get("packages", {}).get("killick", "unknown")
+    seeds = ", ".join(map(str, sorted({seed for arm in shown.arms for seed in arm.seeds}))) or "none"
+    commit = shown.environment.get("commit") or "unknown"
+    return CITE.format(version=version, recipe=shown.recipe, seeds=seeds, commit=commit)

@@ -1,0 +1,93 @@
+"""Stages that need not be computed twice, in the user's cache: whole or absent, keyed by all that decides them."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import warnings
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from platformdirs import user_cache_path
+
+from killick.rundir.durable import DamagedError, load_state, save_state, sweep
+from killick.rundir.folder import Lock
+from killick.rundir.ledger import plain
+
+State = dict[str, Any]
+Event = TypeVar("Event")
+
+
+def cache_root() -> Path:
+    """KILLICK_CACHE, or the platform's place for caches."""
+    named = os.environ.get("KILLICK_CACHE")
+    return Path(named) if named else user_cache_path("killick")
+
+
+@lru_cache
+def code_version() -> str:
+    """A hash of killick's own sources: a changed formula must not find an old result."""
+    package = Path(__file__).parent.parent
+    total = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        total.update(f"{path.relative_to(package)}\0".encode() + path.read_bytes())
+    return total.hexdigest()
+
+
+def cached(
+    stage: str, settings: Mapping[str, Any], *, build: Callable[[], Generator[Event, None, State]], wait: float = 3600.0
+) -> Generator[Event, None, State]:
+    """The stage's state from the cache, or built now and kept; one process builds, others wait for it.
+
+    An entry that is damaged is named in a warning and built anew. A cache that cannot be written is named too, and
+    the stage is built without it.
+
+    Args:
+        stage: its name ("arithmetic-sft").
+        settings: all that decides the result, beside the code and torch.
+        build: yields what there is to tell, returns a state of tensors and plain values.
+        wait: seconds to wait for another process that builds the same.
+    """
+    word = json.dumps([stage, plain(settings), code_version(), torch.__version__], sort_keys=True)
+    name, root = f"{stage}-{hashlib.sha256(word.encode()).hexdigest()[:16]}", cache_root()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        lock = Lock(root / f"{name}.lock", wait)
+    except OSError as error:
+        warnings.warn(f"The cache {root} cannot be used ({error.strerror}).", RuntimeWarning, stacklevel=2)
+        return (yield from build())
+    with closing(lock):
+        if (root / name).exists():
+            try:
+                return load_state(root / name)
+            except DamagedError as error:
+                warnings.warn(f"{error}; it is built anew.", RuntimeWarning, stacklevel=2)
+        state = yield from build()
+        try:
+            save_state(root, name, state=state)
+        except OSError as error:
+            warnings.warn(f"The cache {root} cannot be written ({error.strerror}).", RuntimeWarning, stacklevel=2)
+        return state
+
+
+def entries() -> list[tuple[str, int]]:
+    """Name and bytes of each stage in the cache."""
+    found = []
+    for folder in sorted(cache_root().glob("*")):
+        if re.fullmatch(r"[\w-]+-[0-9a-f]{16}", folder.name) and folder.is_dir():
+            found.append((folder.name, sum(path.stat().st_size for path in folder.iterdir())))
+    return found
+
+
+def clear() -> None:
+    """Remove every stage and what interrupted writers left behind; nothing else that may stand there."""
+    root = cache_root()
+    for name, _ in entries():
+        shutil.rmtree(root / name, ignore_errors=True)
+        (root / f"{name}.lock").unlink(missing_ok=True)
+    sweep(root)

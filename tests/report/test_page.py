@@ -1,0 +1,112 @@
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from folders import claim, lines, put, run_folder, sample_rows
+from killick.report.page import answers, claim_row, page
+from killick.report.reading import read_run
+
+HOSTILE = "<script>alert(1)</script>\"'&--><img src=x onerror=alert(1)>"
+
+
+class Seen(HTMLParser):
+    """Tags, and every address that the page would fetch or lead to."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.addresses = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.addresses += [value for name, value in attrs if name in ("src", "href", "xlink:href", "srcset", "action")]
+        assert not any(name.startswith("on") for name, _ in attrs)
+
+
+def parse(text):
+    seen = Seen()
+    seen.feed(text)
+    return seen
+
+
+@pytest.fixture
+def shown(tmp_path):
+    return read_run(run_folder(tmp_path, steps=80))
+
+
+def test_the_page_says_question_verdict_claims_answers_settings_environment_and_citation(shown):
+    text = page(shown, [], question="What becomes of a reward that counts digits?")
+    words = ("What becomes of", "1 of 2 claims hold", "does not hold", "a setting", "at least 40.00", "at most -0.90")
+    answered = ("<b>84</b>", "<b>4444</b>", "ppo.n", "packages.torch", "@software{killick", "abc123", "CPU seconds")
+    for told in words + answered:
+        assert told in text, told
+
+
+def test_it_fetches_nothing_and_leads_only_to_the_papers(shown):
+    seen = parse(page(shown, []))
+    assert all(address.startswith(("#", "https://arxiv.org/abs/")) for address in seen.addresses)
+    assert not {"script", "link", "img", "iframe", "object"} & set(seen.tags)
+
+
+def test_what_stands_in_the_folder_is_never_read_as_html(tmp_path):
+    folder = run_folder(tmp_path, steps=3, arms=("beta=0",))
+    samples = sample_rows("b", 0, steps=3)
+    hostile = [row | {"prompt": HOSTILE, "response": HOSTILE, "arm": HOSTILE} for row in samples]
+    (folder / "samples.jsonl").write_text(lines(hostile), encoding="utf-8")
+    put(folder / "config.json", {"recipe": HOSTILE, HOSTILE: HOSTILE})
+    put(folder / "environment.json", {HOSTILE: HOSTILE, "packages": {"killick": HOSTILE}})
+    words = dict.fromkeys(("text", "source", "unit", "arm", "kind"), HOSTILE)
+    put(folder / "results.json", {"claims": [claim(**words)]})
+    text = page(read_run(folder), [], problems=[HOSTILE], question=HOSTILE)
+    plain = parse(page(read_run(run_folder(tmp_path / "plain", steps=3, arms=("beta=0",))), []))
+    assert set(parse(text).tags) <= set(plain.tags) | {"p"}
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_a_run_without_claims_samples_or_settings_has_a_page(tmp_path):
+    (tmp_path / "metrics.jsonl").write_text("", encoding="utf-8")
+    text = page(read_run(tmp_path), [])
+    assert "This run is not finished" in text
+    assert "The ledger has no row yet" in text
+    assert "Answers through training" not in text
+
+
+def test_light_dark_phone_and_print_have_their_styles(shown):
+    text = page(shown, [])
+    for told in (
+        "prefers-color-scheme: dark",
+        "@media print",
+        "max-width: 40rem",
+        'name="viewport"',
+        "default-src 'none'",
+    ):
+        assert told in text
+
+
+def test_every_variable_of_the_style_is_set(shown):
+    text = page(shown, [])
+    assert set(re.findall(r"var\((--\w+)\)", text)) <= set(re.findall(r"(--\w+):", text))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "band"),
+    [(None, None, "-"), (1, None, "at least 1"), (None, 0.5, "at most 0.50"), (0.25, 0.5, "0.25 to 0.50")],
+)
+def test_bands_in_words(low, high, band):
+    assert claim_row(claim(low=low, high=high))["band"] == band
+
+
+def test_a_claim_in_words():
+    row = claim_row(claim(spread=0.5, holds=True, kind="ours", arm=None))
+    assert (row["measured"], row["holds"], row["kind"], row["arm"]) == ("38.20 ± 0.50", "holds", "our own", "-")
+    assert claim_row({"holds": None})["holds"] == "a setting"
+
+
+def test_answers_are_of_the_first_seed_by_arm_and_step():
+    rows = [row for seed in (3, 1) for row in sample_rows("beta=0", seed, steps=20)]
+    found = answers(rows)
+    assert list(found) == ["beta=0"]
+    assert list(found["beta=0"]) == [0, 10]
+    assert all(row["seed"] == 1 for row in found["beta=0"][0])
+    assert answers([]) == {}
