@@ -160,7 +160,7 @@ def test_claims_are_told_line_by_line() -> None:
     setting = {**claim, "arm": None, "kind": "setting", "holds": None, "spread": None, "measured": None}
     lines = claims_table([claim, {**claim, "holds": False}, setting])
     assert lines[0].split() == ["claim", "source", "band", "here", "holds"]
-    assert lines[1].split() == ["beta=0:", "final", "gold", "-1", "-", "to", "-0.900", "-1.000", "±0.125", "yes"]
+    assert lines[1].split() == ["beta=0:", "final", "gold", "-1", "to", "-0.9", "-1", "±0.12", "yes"]
     assert lines[2].endswith("NO")
     assert lines[3].split() == ["final", "gold", "-1", "-", "-", "setting"]
 

@@ -1,14 +1,27 @@
-"""The running proof: whole recipes at their defaults, and what has to come out."""
+"""The running proof: whole recipes at their defaults, run as a user does, and what has to come out."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from killick.recipes import arithmetic, emphasis
-from straight import tell
+
+def ledger(folder: Path, *words: str) -> list[dict[str, Any]]:
+    """Run a recipe by the real command into a folder, and read its ledger."""
+    command = [sys.executable, "-m", "killick", "run", *words, "--device", "cpu", "--out", str(folder / "run")]
+    environment = os.environ | {"KILLICK_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1"}
+    subprocess.run(command, check=True, env=environment, cwd=folder, stdout=subprocess.DEVNULL)
+    assert (folder / "run" / "report.html").exists()
+    return [json.loads(line) for line in (folder / "run" / "metrics.jsonl").read_text().splitlines()]
 
 
-def test_arithmetic_without_a_leash_pleases_people_first_and_then_the_reward_model() -> None:
-    found = tell(arithmetic, arithmetic.Config(betas=(0.0,), ptx_betas=(), device="cpu")).rows
-    assert len(found) == 120
+def test_arithmetic_without_a_leash_pleases_people_first_and_then_the_reward_model(tmp_path: Path) -> None:
+    found = ledger(tmp_path, "arithmetic", "--betas", "0", "--ptx-betas")
+    assert [row["step"] for row in found] == list(range(120))
     gold = [row["gold"] for row in found]
     smooth = [sum(gold[max(0, i - 2) : i + 3]) / len(gold[max(0, i - 2) : i + 3]) for i in range(len(gold))]
     assert max(smooth) > 0.85
@@ -19,9 +32,9 @@ def test_arithmetic_without_a_leash_pleases_people_first_and_then_the_reward_mod
 
 
 @pytest.mark.slow
-def test_emphasis_without_a_leash_ends_in_twelve_emphasis_tokens() -> None:
-    found = tell(emphasis, emphasis.Config(device="cpu", seeds=(42,))).rows
-    assert len(found) == 150
+def test_emphasis_without_a_leash_ends_in_twelve_emphasis_tokens(tmp_path: Path) -> None:
+    found = ledger(tmp_path, "emphasis", "--seeds", "42", "--betas", "0")
+    assert [row["step"] for row in found] == list(range(150))
     assert max(row["gold"] for row in found) > 0.9
     assert found[-1]["gold"] == pytest.approx(-4.4565, abs=1e-3)
     assert found[-1]["emphasis"] == pytest.approx(12)
