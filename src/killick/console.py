@@ -130,6 +130,7 @@ def claims_table(claims: Sequence[Mapping[str, Any]]) -> list[str]:
         arm = f"{claim['arm']}: " if claim["arm"] else ""
         low, high = ("" if claim[end] is None else f"{claim[end]:g}" for end in ("low", "high"))
         band = f"{low} to {high}" if low and high else f"from {low}" if low else f"to {high}" if high else "-"
+        band = "-" if claim["kind"] == "setting" else band
         here = "-" if claim["measured"] is None else f"{claim['measured']:.3g}"
         here += "" if claim["spread"] is None else f" ±{claim['spread']:.2g}"
         lines.append((arm + claim["text"], claim["source"], band, here, HOLDS[claim["holds"]]))
