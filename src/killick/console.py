@@ -28,10 +28,10 @@ class Plain:
         if row["step"] % 10 and row["step"] != self.cells[cell] - 1:
             return
         if not self.head:
-            print("  ".join([f"{'cell':>24}", f"{'step':>5}", *(f"{name:>8}" for name in SHOWN), f"{'left':>7}"]))
+            print("  ".join([f"{'cell':>28}", f"{'step':>5}", *(f"{name:>8}" for name in SHOWN), f"{'left':>7}"]))
             self.head = True
         numbers = [f"{number(row[name]):>8}" for name in SHOWN]
-        print("  ".join([f"{cell:>24}", f"{row['step']:>5}", *numbers, f"{self.clock.left():>7}"]), flush=True)
+        print("  ".join([f"{cell:>28}", f"{row['step']:>5}", *numbers, f"{self.clock.left():>7}"]), flush=True)
 
 
 class Live:
