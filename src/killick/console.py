@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from statistics import fmean
 from typing import Any
 
+from killick.ops.stats import smoothed
+
 HOLDS = {None: "setting", True: "yes", False: "NO"}
 SHOWN = ("proxy", "gold", "kl", "entropy", "length", "finished")
 
@@ -147,7 +149,7 @@ def verdicts(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         steps = sorted({row["step"] for row in rows if row["arm"] == arm})
         mine = [[row for row in rows if row["arm"] == arm and row["step"] == step] for step in steps]
         gold = [fmean(row["gold"] for row in group) for group in mine]
-        smooth = [fmean(gold[max(0, i - 2) : i + 3]) for i in range(len(gold))]
+        smooth = smoothed(gold)
         best = max(range(len(smooth)), key=smooth.__getitem__)
         proxy = [fmean(row["proxy"] for row in group) for group in mine]
         kl = [row["kl"] for row in mine[-1] if row["kl"] is not None]

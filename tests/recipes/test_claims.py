@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from killick.recipes.claims import Claim, column, judge, peak_gold, peak_step, smoothed, stage
+from killick.ops.stats import smoothed
+from killick.recipes.claims import Claim, column, judge, peak_gold, peak_step, stage
 
 CLAIM = Claim("gold", "beta=0", "final gold", "-1", -1.0, -1.1, -0.9, "", column("gold", 2))
 FOUND: dict[str, dict[str, Any]] = {"0": {"accuracy": 0.5}, "10": {"accuracy": 0.7}, "2": {"accuracy": 0.6}}

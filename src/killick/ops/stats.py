@@ -1,4 +1,7 @@
-"""Statistics that the rooms share: pair accuracy, rank correlation with averaged ties, a bootstrap interval."""
+"""Statistics that the rooms share: pair accuracy, rank correlation with ties, a bootstrap interval, smoothing."""
+
+from collections.abc import Sequence
+from statistics import fmean
 
 import torch
 from jaxtyping import Float
@@ -48,3 +51,8 @@ def bootstrap_interval(
     means = values.double()[rows].mean(1)
     low, high = means.quantile(means.new_tensor([(1 - level) / 2, (1 + level) / 2])).tolist()
     return low, high
+
+
+def smoothed(values: Sequence[float], reach: int = 2) -> list[float]:
+    """Mean over a window of 2 reach + 1 steps, shorter at the ends."""
+    return [fmean(values[max(0, i - reach) : i + reach + 1]) for i in range(len(values))]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any, Literal
 
+from killick.ops.stats import smoothed
 from killick.recipes.ledger import Row
 
 Found = Mapping[str, Any]
@@ -68,11 +69,6 @@ def judge(claims: Sequence[Claim], rows: Sequence[Row], *, found: Mapping[str, F
             "holds": None if claim.kind == "setting" else inside,
         })  # fmt: skip
     return out
-
-
-def smoothed(values: Sequence[float], reach: int = 2) -> list[float]:
-    """Mean over a window of 2 reach + 1 steps, shorter at the ends."""
-    return [fmean(values[max(0, i - reach) : i + reach + 1]) for i in range(len(values))]
 
 
 def column(name: str, last: int = 10) -> Callable[[Sequence[Row], Found], float]:

@@ -40,7 +40,7 @@ def run_cell(recipe: ModuleType, config: Any, *, cell: Cell, folder: Path) -> Ge
 
 
 def guarded(recipe: ModuleType, config: Any, *, cell: Cell, folder: Path) -> Generator[Note | Row, None, None]:
-    """The cell."""
+    """`run_cell` behind its lock, with the errors of the disk as they come."""
     with closing(Lock(cell_file(folder, cell.name, kind="lock"), wait=20)), in_arm(cell.arm):
         prepared, found = yield from recipe.prepare(config, cell.seed)
         write_json(folder / "cells" / f"stages,seed={cell.seed}.json", plain(found))

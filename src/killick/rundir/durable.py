@@ -98,8 +98,8 @@ def exchange(partial: Path, target: Path) -> None:
         raise
     finally:
         if target.exists():
-            shutil.rmtree(aside, ignore_errors=True)
-            shutil.rmtree(aside, ignore_errors=True)
+            for _ in range(2):  # a removal that one passing error cut short is taken up once more
+                shutil.rmtree(aside, ignore_errors=True)
 
 
 def load_state(folder: Path) -> dict[str, Any]:
