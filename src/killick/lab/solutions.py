@@ -1,0 +1,70 @@
+"""What a learner is asked to write, answered by killick's own arithmetic: no formula is written a second time."""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from killick.ops import advantages as ops
+from killick.ops.losses import bradley_terry, clipped, ppo_clip, value_loss
+from killick.ops.masked import masked_mean
+from killick.preferences.pairing import pairs
+from killick.types import Ranking, Rollout
+
+
+def bt_loss(chosen: Float[Tensor, " pair"], rejected: Float[Tensor, " pair"]) -> Float[Tensor, ""]:
+    """Mean Bradley-Terry loss, nats per pair."""
+    return bradley_terry(chosen, rejected).mean()
+
+
+def ranking_to_pairs(ranking: Int[Tensor, " k"]) -> Int[Tensor, "pair 2"]:
+    """All (winner, loser) of a ranking, best first."""
+    token, real = torch.zeros(len(ranking), 1, dtype=torch.long), torch.ones(len(ranking), 1, dtype=torch.bool)
+    nothing = Rollout(token, real, token, real, token.float(), real[:, 0])  # pairs are about rows, not about words
+    judged = pairs(Ranking(nothing, ranking[None], torch.arange(len(ranking))[None]))
+    return torch.stack((judged.chosen, judged.rejected), 1)
+
+
+@torch.no_grad()
+def kl_penalized_rewards(
+    scores: Float[Tensor, " batch"],
+    logprobs: Float[Tensor, "batch time"],
+    *,
+    reference_logprobs: Float[Tensor, "batch time"],
+    mask: Bool[Tensor, "batch time"],
+    beta: float,
+) -> Float[Tensor, "batch time"]:
+    """The KL charge on each real token, and the score on the last; without gradient."""
+    return ops.penalised_rewards(scores, logprobs - reference_logprobs, mask=mask, beta=beta)
+
+
+def gae_per_token(
+    rewards: Float[Tensor, "batch time"],
+    values: Float[Tensor, "batch time"],
+    *,
+    mask: Bool[Tensor, "batch time"],
+    gamma: float = 1.0,
+    gae_lambda: float = 0.95,
+) -> tuple[Float[Tensor, "batch time"], Float[Tensor, "batch time"]]:
+    """Advantages, and the returns that the critic learns."""
+    advantages = ops.gae(rewards, values, mask=mask, gamma=gamma, gae_lambda=gae_lambda)
+    return advantages, torch.where(mask, advantages + values, 0.0)
+
+
+def ppo_rlhf_loss(
+    logprobs: Float[Tensor, "batch time"],
+    values: Float[Tensor, "batch time"],
+    *,
+    old_logprobs: Float[Tensor, "batch time"],
+    advantages: Float[Tensor, "batch time"],
+    returns: Float[Tensor, "batch time"],
+    mask: Bool[Tensor, "batch time"],
+    clip_range: float = 0.2,
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""], Float[Tensor, ""]]:
+    """Policy loss, value loss, and the share of tokens that the clip holds."""
+    log_ratio = logprobs - old_logprobs
+    held = clipped(log_ratio.detach(), advantages, clip_range=clip_range)
+    return (
+        masked_mean(ppo_clip(log_ratio, advantages, clip_range=clip_range), mask),
+        masked_mean(value_loss(values, returns), mask),
+        masked_mean(held.float(), mask),
+    )
