@@ -30,6 +30,7 @@ commands:
   run RECIPE --help      what the recipe asks, and every setting it has
   report DIR [--open]    redraw the figures and the page of a run, from its folder alone
   compare DIR DIR        lay two runs over each other
+  lab [new DIR]          exercises: functions to fill in, tests that teach, complete loops around them
   cache [clear]          stages kept from earlier runs (SFT, reward models)
   list                   the recipes, and the runs in ./runs
 
@@ -250,6 +251,30 @@ def cache(given: list[str]) -> None:
         clear()
 
 
+def lab(given: list[str]) -> None:
+    """`killick lab new DIR [--lab NAME]`: write an exercise; `killick lab` alone says which there are."""
+    from killick.lab.writing import LABS, write
+
+    if not given or given[0] in ("-h", "--help"):
+        print("usage: killick lab new DIR [--lab NAME]\n")
+        print("Writes an exercise into a new folder: functions to fill in, tests that say what is wrong with them, and")
+        print("complete training loops that call them. Begin with the README.md that it holds.\n")
+        print("\n".join(f"  {name:<9} {about}" for name, about in LABS.items()))
+        print(f"\nWithout --lab it is {next(iter(LABS))}. Start with:  killick lab new my-rlhf")
+        return
+    words, name = list(given), next(iter(LABS))
+    if "--lab" in words and words.index("--lab") + 1 < len(words):
+        place = words.index("--lab")
+        name = words[place + 1]
+        del words[place : place + 2]
+    if len(words) != 2 or words[0] != "new" or words[1].startswith("-"):
+        raise ValueError("killick lab new takes one new folder, and --lab NAME; killick lab lists the names.")
+    if name not in LABS:
+        raise ValueError(f"There is no lab {name!r}{nearest(name, list(LABS))}; there are {', '.join(LABS)}.")
+    files = write(name, Path(words[1]))
+    print(f"{LABS[name]}\n{words[1]} holds {', '.join(files)}.\nNow: cd {shlex.quote(words[1])}, and read README.md.")
+
+
 def known(name: str) -> Path:
     """A run folder that is there.
 
@@ -321,4 +346,4 @@ def flags(config: Any, prefix: str = "--") -> Iterator[str]:
         yield from flags(value, name + ".") if is_dataclass(value) else (name,)
 
 
-COMMANDS = {"run": run, "report": report, "compare": compare, "cache": cache}
+COMMANDS = {"run": run, "report": report, "compare": compare, "lab": lab, "cache": cache}

@@ -1,0 +1,82 @@
+"""Exercises as a learner has them: written into a folder, run there, and broken on purpose."""
+
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from killick.lab.writing import write
+
+
+def run(folder: Path, *words: str, solved: bool) -> subprocess.CompletedProcess[str]:
+    """A command of the learner's, in the folder."""
+    environment = os.environ | {"KILLICK_SOLUTIONS": "1" if solved else "", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, *(("-m", *words) if words[0] == "pytest" else words)]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@contextmanager
+def opened(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ModuleType, ModuleType]]:
+    """A freshly written exercise, solved, inside this process: its module and the module of its tests."""
+    write(name, folder)
+    mine = {path.stem for path in folder.glob("*.py")}
+    assert not mine & set(sys.modules)
+    monkeypatch.setenv("KILLICK_SOLUTIONS", "1")
+    monkeypatch.syspath_prepend(folder)
+    importlib.invalidate_caches()
+    try:
+        tests = importlib.import_module(f"test_{name}")
+        yield sys.modules[name], tests
+    finally:
+        for module in mine:
+            sys.modules.pop(module, None)
+
+
+def failures(tests: ModuleType, *, leave: tuple[str, ...] = ()) -> dict[str, str]:
+    """Test name -> what it says, of all that fail; those that train (named in `leave`) or take parameters are left."""
+    said = {}
+    for name, test in vars(tests).items():
+        if name.startswith("test_task") and name not in leave and not getattr(test, "pytestmark", []):
+            try:
+                test()
+            except (AssertionError, pytest.fail.Exception) as error:
+                said[name] = str(error)
+    return said
+
+
+def plant(module: ModuleType, tests: ModuleType, *, mistakes: dict[str, Any], leave: tuple[str, ...] = ()) -> list[str]:
+    """What does not come out as it should: a mistake is noticed by its own task only, in the words that it deserves.
+
+    Args:
+        module: the exercise.
+        tests: its tests.
+        mistakes: "task: words" -> (function's name, a mistaken one).
+        leave: tests that are not run.
+    """
+    wrong = []
+    for label, (function, mistaken) in mistakes.items():
+        task, words = label.split(": ", 1)
+        right: Callable[..., Any] = getattr(module, function)
+        setattr(module, function, mistaken)
+        said = failures(tests, leave=leave)
+        setattr(module, function, right)
+        if not said or any(not name.startswith(f"test_{task}_") for name in said):
+            wrong.append(f"{label}: noticed by {sorted(said)}")
+        elif not any(words in text for text in said.values()):
+            wrong.append(f"{label}: said {list(said.values())}")
+    return wrong
+
+
+def lacking(name: str, folder: Path) -> str:
+    """What pytest prints about an exercise that nobody has begun."""
+    write(name, folder)
+    done = run(folder, "pytest", solved=False)
+    assert done.returncode == 1, done.stderr
+    return done.stdout
