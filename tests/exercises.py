@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -72,6 +73,33 @@ def plant(module: ModuleType, tests: ModuleType, *, mistakes: dict[str, Any], le
         elif not any(words in text for text in said.values()):
             wrong.append(f"{label}: said {list(said.values())}")
     return wrong
+
+
+def edits(readme: str) -> list[list[tuple[str, str, str]]]:
+    """Every diff of a README as (file, what goes, what comes), a list a diff."""
+    found = []
+    for block in re.findall(r"```diff\n(.*?)```", readme, re.DOTALL):
+        pieces = []
+        for part in re.split(r"^--- ", block, flags=re.MULTILINE)[1:]:
+            file, _, body = part.partition("\n")
+            for hunk in re.split(r"^@@\n", body, flags=re.MULTILINE):
+                sides = (
+                    "".join(line[1:] for line in hunk.splitlines(keepends=True) if line[0] in kept)
+                    for kept in (" -", " +")
+                )
+                pieces.append((file, *sides))
+        found.append(pieces)
+    return found
+
+
+def edit(folder: Path, pieces: list[tuple[str, str, str]]) -> None:
+    """Make an edit as its diff says; what goes has to stand there exactly once, and what comes is Python."""
+    for file, old, new in pieces:
+        path = folder / file
+        text = path.read_text(encoding="utf-8")
+        assert text.count(old) == 1, f"{file} holds {text.count(old)} times:\n{old}"
+        path.write_text(text.replace(old, new), encoding="utf-8")
+        compile(path.read_text(encoding="utf-8"), file, "exec")
 
 
 def lacking(name: str, folder: Path) -> str:

@@ -1,14 +1,19 @@
 """What a learner is asked to write, answered by killick's own arithmetic: no formula is written a second time."""
 
+import math
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from killick.algorithms.tilt import tilt
 from killick.ops import advantages as ops
 from killick.ops.losses import bradley_terry, clipped, ppo_clip, value_loss
 from killick.ops.masked import masked_mean
 from killick.preferences.pairing import pairs
-from killick.types import Ranking, Rollout
+from killick.types import Ranking, Refusal, Rollout
+from killick.worlds.emphasis import EMPHASIS
 
 
 def bt_loss(chosen: Float[Tensor, " pair"], rejected: Float[Tensor, " pair"]) -> Float[Tensor, ""]:
@@ -68,3 +73,40 @@ def ppo_rlhf_loss(
         masked_mean(value_loss(values, returns), mask),
         masked_mean(held.float(), mask),
     )
+
+
+def predict_turn(counts: Int[Tensor, "iteration batch"], seen: Int[Tensor, " response"]) -> int:
+    """First iteration with more than a third of the responses beyond what 99 % of the data hold."""
+    covered = seen.float().quantile(0.99, interpolation="higher")
+    beyond = (counts > covered).float().mean(1) > 1 / 3
+    return int(beyond.float().argmax()) if bool(beyond.any()) else len(counts)
+
+
+def tilted_mean(
+    values: Float[Tensor, " sample"], scores: Float[Tensor, " sample"], *, beta: float
+) -> Float[Tensor, ""]:
+    """Mean under reference x exp(score / beta), from samples of the reference."""
+    uniform = torch.full_like(scores, -math.log(len(scores)))
+    return (tilt(uniform, scores, beta=beta).exp() * values).sum()
+
+
+def largest_beta(gain: Callable[[float], float], low: float, high: float, *, wanted: float, steps: int = 20) -> float:
+    """Bisection; the lower end always gains enough.
+
+    Raises:
+        Refusal: where the range does not hold the answer.
+    """
+    if gain(low) < wanted or gain(high) >= wanted:
+        raise Refusal(f"Between beta {low:g} and {high:g} the gain does not fall through {wanted:g}; widen the range.")
+    for _ in range(steps):
+        middle = (low + high) / 2
+        low, high = (middle, high) if gain(middle) >= wanted else (low, middle)
+    return low
+
+
+def show_more(responses: Int[Tensor, "batch time"], generator: torch.Generator) -> Int[Tensor, "batch time"]:
+    """Rows that hold 0 to all emphasis tokens, at places drawn at random."""
+    plain = responses.where(responses != EMPHASIS, EMPHASIS + 1)
+    place = torch.rand(responses.shape, generator=generator).argsort(1).argsort(1)
+    count = torch.randint(responses.shape[1] + 1, (len(responses), 1), generator=generator)
+    return plain.where(place >= count, EMPHASIS)

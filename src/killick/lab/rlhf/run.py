@@ -19,7 +19,7 @@ from rlhf import rankings_to_pairs, train_ppo, train_reward_model
 from tinylm import TinyLM, accuracy, load_sft, world
 
 from killick import part
-from killick.console import claims_table
+from killick.console import claims_table, verdicts
 from killick.ops.stats import pair_accuracy, smoothed
 from killick.recipes.arithmetic import HELD_OUT, Config, arms
 from killick.recipes.arithmetic_claims import CLAIMS
@@ -112,7 +112,7 @@ def main() -> None:
     (HERE / "rows.json").write_text(json.dumps(rows), encoding="utf-8")
     (HERE / "claims.json").write_text(json.dumps(claims, indent=1), encoding="utf-8")
     (HERE / "rlhf_runs.png").write_bytes(render(lambda figure: paint(figure, rows), size=(5.5, 4.2))["png"])
-    print("\n" + "\n".join(claims_table(claims)))
+    print("\n" + "\n".join([*claims_table(claims), "", *verdicts(rows)]))
     holds = [claim["holds"] for claim in claims if claim["holds"] is not None]
     print(f"{sum(holds)} of {len(holds)} claims hold; the curves are in rlhf_runs.png.")
 
