@@ -24,12 +24,14 @@ def run(folder: Path, *words: str, solved: bool) -> subprocess.CompletedProcess[
 
 
 @contextmanager
-def opened(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ModuleType, ModuleType]]:
-    """A freshly written exercise, solved, inside this process: its module and the module of its tests."""
+def opened(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, solved: bool = True
+) -> Iterator[tuple[ModuleType, ModuleType]]:
+    """A freshly written exercise inside this process: its module, and the module of its tests."""
     write(name, folder)
     mine = {path.stem for path in folder.glob("*.py")}
     assert not mine & set(sys.modules)
-    monkeypatch.setenv("KILLICK_SOLUTIONS", "1")
+    monkeypatch.setenv("KILLICK_SOLUTIONS", "1" if solved else "")
     monkeypatch.syspath_prepend(folder)
     importlib.invalidate_caches()
     try:
@@ -40,15 +42,26 @@ def opened(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
             sys.modules.pop(module, None)
 
 
+def given(test: Any) -> list[dict[str, Any]]:
+    """What a test is to be called with: one empty call, or one for each row of its parametrize mark."""
+    calls: list[dict[str, Any]] = [{}]
+    for mark in getattr(test, "pytestmark", []):
+        names, rows = mark.args
+        named = (names,) if isinstance(names, str) else names
+        calls = [dict(zip(named, row if len(named) > 1 else (row,), strict=True)) for row in rows]
+    return calls
+
+
 def failures(tests: ModuleType, *, leave: tuple[str, ...] = ()) -> dict[str, str]:
-    """Test name -> what it says, of all that fail; those that train (named in `leave`) or take parameters are left."""
+    """Test name -> what it says, of all tests that do not pass, but for those named in `leave`."""
     said = {}
     for name, test in vars(tests).items():
-        if name.startswith("test_task") and name not in leave and not getattr(test, "pytestmark", []):
-            try:
-                test()
-            except (AssertionError, pytest.fail.Exception) as error:
-                said[name] = str(error)
+        if name.startswith("test_task") and name not in leave:
+            for words in given(test):
+                try:
+                    test(**words)
+                except (AssertionError, NotImplementedError, pytest.fail.Exception, pytest.skip.Exception) as error:
+                    said.setdefault(name, str(error))
     return said
 
 
@@ -73,6 +86,16 @@ def plant(module: ModuleType, tests: ModuleType, *, mistakes: dict[str, Any], le
         elif not any(words in text for text in said.values()):
             wrong.append(f"{label}: said {list(said.values())}")
     return wrong
+
+
+def check_unsolved(tests: ModuleType, *, tasks: int) -> None:
+    """Nothing passes by accident, and each task says whose it is and where."""
+    names = [name for name in vars(tests) if name.startswith("test_task")]
+    said = failures(tests)
+    assert sorted(said) == sorted(names)
+    for task in range(1, tasks + 1):
+        mine = [text for name, text in said.items() if name.startswith(f"test_task{task}_")]
+        assert any(text.startswith(f"Task {task}: ") and "is yours to write" in text for text in mine)
 
 
 def edits(readme: str) -> list[list[tuple[str, str, str]]]:
@@ -100,11 +123,3 @@ def edit(folder: Path, pieces: list[tuple[str, str, str]]) -> None:
         assert text.count(old) == 1, f"{file} holds {text.count(old)} times:\n{old}"
         path.write_text(text.replace(old, new), encoding="utf-8")
         compile(path.read_text(encoding="utf-8"), file, "exec")
-
-
-def lacking(name: str, folder: Path) -> str:
-    """What pytest prints about an exercise that nobody has begun."""
-    write(name, folder)
-    done = run(folder, "pytest", solved=False)
-    assert done.returncode == 1, done.stderr
-    return done.stdout

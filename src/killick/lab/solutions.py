@@ -7,8 +7,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from killick.algorithms.tilt import tilt
+from killick.algorithms.best_of_n import exact_law
+from killick.algorithms.tilt import log_partition, tilt
 from killick.ops import advantages as ops
+from killick.ops.kl import exact_kl
 from killick.ops.losses import bradley_terry, clipped, ppo_clip, value_loss
 from killick.ops.masked import masked_mean
 from killick.preferences.pairing import pairs
@@ -110,3 +112,27 @@ def show_more(responses: Int[Tensor, "batch time"], generator: torch.Generator) 
     place = torch.rand(responses.shape, generator=generator).argsort(1).argsort(1)
     count = torch.randint(responses.shape[1] + 1, (len(responses), 1), generator=generator)
     return plain.where(place >= count, EMPHASIS)
+
+
+def tilted(
+    reference: Float[Tensor, " answer"], reward: Float[Tensor, " answer"], *, beta: float
+) -> Float[Tensor, " answer"]:
+    """Reference x exp(reward / beta), normalised."""
+    return tilt(reference.log(), reward, beta=beta).exp()
+
+
+def log_z(reference: Float[Tensor, " answer"], reward: Float[Tensor, " answer"], *, beta: float) -> Float[Tensor, ""]:
+    """The log of the normaliser, nats."""
+    return log_partition(reference.log(), reward, beta=beta)
+
+
+def kl(policy: Float[Tensor, " answer"], reference: Float[Tensor, " answer"]) -> Float[Tensor, ""]:
+    """KL(policy || reference), nats."""
+    return exact_kl(policy.log(), reference.log())
+
+
+def best_of_n(
+    reference: Float[Tensor, " answer"], reward: Float[Tensor, " answer"], *, n: int
+) -> Float[Tensor, " answer"]:
+    """The exact law of best-of-n."""
+    return exact_law(reference, reward, n=n).to(reference.dtype)

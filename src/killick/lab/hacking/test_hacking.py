@@ -33,7 +33,7 @@ SEEN = tensor([5] + [2] * 3 + [1] * 60 + [0] * 136)
 
 def test_task1_the_first_iteration_with_a_third_beyond_the_data() -> None:
     """Beyond 2: none, 1 of 6, 2 of 6 (a third, not more), 3 of 6."""
-    counts = tensor([[0, 1, 2, 2, 1, 0], [2, 2, 3, 2, 1, 0], [3, 4, 2, 2, 1, 1], [3, 3, 3, 2, 0, 0], [5] * 6])
+    counts = tensor([[0, 1, 2, 2, 1, 0], [2, 2, 3, 2, 1, 0], [3, 4, 2, 2, 1, 1], [3, 3, 3, 2, 0, 0], [6] * 6])
     check(1, "the predicted turn", got=hacking.predict_turn(counts, SEEN), right=3, mistakes={
         "a third is not more than a third.": 2,
         "the data cover 2, and a response that holds 2 is not beyond.": 0,
@@ -69,7 +69,9 @@ def test_task2_two_samples_by_hand() -> None:
 def test_task2_does_not_overflow() -> None:
     """Scores of 1000 apart at beta .1: all the weight on the better one."""
     got = float(hacking.tilted_mean(tensor([10.0, 20.0]), tensor([0.0, 1000.0]), beta=0.1))
-    assert got == 20, f"Task 2: exp(10000) left float32 and the mean came out as {got}, not 20; softmax does not form it."
+    assert got == 20, (
+        f"Task 2: exp(10000) left float32 and the mean came out as {got}, not 20; softmax does not form it."
+    )
 
 
 # Task 3
@@ -79,7 +81,9 @@ def test_task3_finds_the_crossing() -> None:
     """Gain 1 / (1 + beta) falls through .4 at 1.5."""
     got = hacking.largest_beta(lambda beta: 1 / (1 + beta), 0.1, 10.0, wanted=0.4)
     check(3, "the largest beta", got=got, right=1.5)
-    assert 1 / (1 + got) >= 0.4, f"Task 3: at beta {got} the gain is a hair too small; return the end that gains enough."
+    assert 1 / (1 + got) >= 0.4, (
+        f"Task 3: at beta {got} the gain is a hair too small; return the end that gains enough."
+    )
 
 
 def test_task3_few_steps_stay_on_the_safe_side() -> None:
@@ -119,16 +123,22 @@ def test_task4_every_number_is_equally_likely() -> None:
     numbers = (got == EMPHASIS).sum(1)
     share = numbers.bincount(minlength=13) / len(got)
     assert len(share) == 13, "Task 4: a row holds 0 to 12 emphasis tokens."
-    assert share[12] > 0, "Task 4: no row is all emphasis: 12 is a possible number too (the upper end of randint is left out)."
+    assert share[12] > 0, (
+        "Task 4: no row is all emphasis: 12 is a possible number too (the upper end of randint is left out)."
+    )
     assert share[0] > 0, "Task 4: no row is without emphasis: 0 is a possible number too."
-    assert (share - 1 / 13).abs().max() < 0.018, f"Task 4: the numbers 0 ... 12 are not equally likely: {share.tolist()}."
+    assert (share - 1 / 13).abs().max() < 0.018, (
+        f"Task 4: the numbers 0 ... 12 are not equally likely: {share.tolist()}."
+    )
 
 
 def test_task4_every_place_is_equally_likely() -> None:
     """Each place holds emphasis in half of the rows, and not only from the left."""
     _, got = shown()
     share = (got == EMPHASIS).float().mean(0)
-    assert (share - 0.5).abs().max() < 0.04, f"Task 4: emphasis prefers some places: {[round(x, 2) for x in share.tolist()]}."
+    assert (share - 0.5).abs().max() < 0.04, (
+        f"Task 4: emphasis prefers some places: {[round(x, 2) for x in share.tolist()]}."
+    )
 
 
 def test_task4_everything_else_stays() -> None:
@@ -137,4 +147,6 @@ def test_task4_everything_else_stays() -> None:
     other = got != EMPHASIS
     was = rows == EMPHASIS
     assert bool((got[other & was] == PLAIN).all()), "Task 4: where emphasis was taken out, PLAIN has to stand."
-    assert bool((got[other & ~was] == rows[other & ~was]).all()), "Task 4: tokens that have nothing to do with emphasis changed."
+    assert bool((got[other & ~was] == rows[other & ~was]).all()), (
+        "Task 4: tokens that have nothing to do with emphasis changed."
+    )

@@ -88,7 +88,9 @@ def test_task1_sees_differences_only() -> None:
     """The same constant on both scores changes nothing."""
     chosen, rejected = tensor([0.3, -1.0, 2.0]), tensor([0.5, 0.0, -1.0])
     near, far = rlhf.bt_loss(chosen, rejected), rlhf.bt_loss(chosen + 7, rejected + 7)
-    assert torch.allclose(near, far, atol=1e-5), "Task 1: adding 7 to all scores changed the loss; it is about chosen - rejected."
+    assert torch.allclose(near, far, atol=1e-5), (
+        "Task 1: adding 7 to all scores changed the loss; it is about chosen - rejected."
+    )
 
 
 def test_task1_is_stable_far_out() -> None:
@@ -104,7 +106,9 @@ def test_task1_is_stable_far_out() -> None:
         assert abs(float(loss.detach()) - gap) < 1e-3, words + "."
         loss.backward()
         assert chosen.grad is not None
-        assert abs(float(chosen.grad) + 1) < 1e-3, f"Task 1: at a gap of -{gap:g} the gradient is {float(chosen.grad)}, not -1."
+        assert abs(float(chosen.grad) + 1) < 1e-3, (
+            f"Task 1: at a gap of -{gap:g} the gradient is {float(chosen.grad)}, not -1."
+        )
 
 
 # Task 2
@@ -120,7 +124,9 @@ def test_task2_every_pair_winner_first() -> None:
     known = {3: "only neighbours are paired; the best also beats the last.",
              12: "each pair stands there in both directions; the loser of a pair has not won it.",
              16: "a response is paired with itself, and every pair stands there twice."}  # fmt: skip
-    assert len(pairs) == 6, f"Task 2: four responses make 4 x 3 / 2 = 6 pairs, not {len(pairs)}: {known.get(len(pairs), '')}"
+    assert len(pairs) == 6, (
+        f"Task 2: four responses make 4 x 3 / 2 = 6 pairs, not {len(pairs)}: {known.get(len(pairs), '')}"
+    )
     if {frozenset(pair) for pair in pairs} == {frozenset(pair) for pair in right} and set(pairs) != right:
         wrong = [pair for pair in pairs if pair not in right]
         all_wrong = "every pair is the wrong way round: " if len(wrong) == 6 else ""
@@ -128,14 +134,18 @@ def test_task2_every_pair_winner_first() -> None:
             f"Task 2: the order is lost: {all_wrong}{wrong[0]} says that row {wrong[0][0]} won, but row {wrong[0][1]} "
             "stands earlier in the ranking. Pair by place, not by row number.", pytrace=False,
         )  # fmt: skip
-    assert set(pairs) == right, f"Task 2: the pairs of the ranking 7, 2, 9, 4 are {sorted(right)}, not {sorted(set(pairs))}."
+    assert set(pairs) == right, (
+        f"Task 2: the pairs of the ranking 7, 2, 9, 4 are {sorted(right)}, not {sorted(set(pairs))}."
+    )
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 7])
 def test_task2_k_choose_2(k: int) -> None:
     """0, 1, 3 and 21 pairs."""
     got = rlhf.ranking_to_pairs(torch.arange(k))
-    assert got.shape == (k * (k - 1) // 2, 2), f"Task 2: {k} responses make {k * (k - 1) // 2} pairs; the shape is {list(got.shape)}."
+    assert got.shape == (k * (k - 1) // 2, 2), (
+        f"Task 2: {k} responses make {k * (k - 1) // 2} pairs; the shape is {list(got.shape)}."
+    )
 
 
 def test_task2_the_reward_model_learns_that_even_is_good() -> None:
@@ -153,11 +163,15 @@ def test_task2_the_reward_model_learns_that_even_is_good() -> None:
     for _ in rlhf.train_reward_model(reward, rollout, pairs=pairs, steps=100, learning_rate=0.01):
         pass
     weights = reward.weights.detach()
-    assert weights[0::2].min() > weights[1::2].max(), f"Task 2: even digits should weigh more than odd ones: {reward.told()}"
+    assert weights[0::2].min() > weights[1::2].max(), (
+        f"Task 2: even digits should weigh more than odd ones: {reward.told()}"
+    )
     rollout, pairs = label(400)
     scores = reward(rollout).detach()
     right, best = float(pair_accuracy(scores[pairs[:, 0]], scores[pairs[:, 1]])), ceiling(gold(rollout), pairs)
-    assert right > best - 0.03, f"Task 2: the reward model is right in {right:.3f} of new pairs; {best:.3f} are possible."
+    assert right > best - 0.03, (
+        f"Task 2: the reward model is right in {right:.3f} of new pairs; {best:.3f} are possible."
+    )
 
 
 # Task 3: the worked example of the README, with rubbish on the padding
@@ -170,9 +184,7 @@ SCORES = tensor([1.5, -2.0])
 
 def pay(beta: float = 0.1) -> Tensor:
     """The example, paid by your function."""
-    return rlhf.kl_penalized_rewards(
-        SCORES, REFERENCE + LOG_RATIO, reference_logprobs=REFERENCE, mask=MASK, beta=beta
-    )
+    return rlhf.kl_penalized_rewards(SCORES, REFERENCE + LOG_RATIO, reference_logprobs=REFERENCE, mask=MASK, beta=beta)
 
 
 def test_task3_the_worked_example() -> None:
@@ -209,7 +221,9 @@ def test_task3_rewards_are_constants() -> None:
             given["scores"], given["logprobs"], reference_logprobs=given["reference_logprobs"], mask=MASK, beta=0.1
         )
         what = "the reference is not detached" if name == "reference_logprobs" else f"{name} are not detached"
-        assert not got.requires_grad, f"Task 3: {what}: a gradient could flow through the rewards into them; they are constants."
+        assert not got.requires_grad, (
+            f"Task 3: {what}: a gradient could flow through the rewards into them; they are constants."
+        )
 
 
 # Task 4
@@ -280,7 +294,9 @@ def losses(logprobs: Tensor | None = None, values: Tensor = NOW) -> tuple[Tensor
         old + RATIO.log() if logprobs is None else logprobs, values, old_logprobs=old, advantages=ADVANTAGES,
         returns=EARNED, mask=TOKENS, clip_range=0.2,
     )  # fmt: skip
-    assert len(found) == 3, f"Task 5: three tensors are asked for, policy loss, value loss and clip fraction, not {len(found)}."
+    assert len(found) == 3, (
+        f"Task 5: three tensors are asked for, policy loss, value loss and clip fraction, not {len(found)}."
+    )
     return found
 
 
@@ -334,7 +350,9 @@ def test_task5_gradients_by_hand() -> None:
     assert grad is not None, "Task 5: the policy loss does not depend on logprobs."
     assert value_grad is not None, "Task 5: the value loss does not depend on values."
     held = [float(grad[0, 1]), float(grad[0, 2])]
-    assert held == [0, 0], f"Task 5: tokens 2 and 3 are held by the clip; their gradient has to be exactly 0, not {held}."
+    assert held == [0, 0], (
+        f"Task 5: tokens 2 and 3 are held by the clip; their gradient has to be exactly 0, not {held}."
+    )
     pads = grad[~TOKENS].abs().max() + value_grad[~TOKENS].abs().max()
     assert float(pads) == 0, "Task 5: padding is averaged in: it has a gradient, and it has to be exactly 0."
     check(5, "the gradient of the policy loss", got=grad, right=[[-0.22, 0, 0, 0.9], [-0.08, 0, 0, 0]])
@@ -356,4 +374,6 @@ def test_task5_twelve_iterations_of_ppo_raise_the_reward() -> None:
         generator=torch.Generator().manual_seed(0),
     )]  # fmt: skip
     first, last = (sum(row["proxy"] for row in part) / 3 for part in (rows[:3], rows[-3:]))
-    assert last > first + 0.2, f"Task 5: in twelve iterations the score went from {first:+.2f} to {last:+.2f}; it should rise by .2."
+    assert last > first + 0.2, (
+        f"Task 5: in twelve iterations the score went from {first:+.2f} to {last:+.2f}; it should rise by .2."
+    )

@@ -120,7 +120,9 @@ def teach(policy: TinyLM, generator: torch.Generator) -> None:
         optimiser.step()
         if step % (25 if right < 0.2 * RIGHT else 5) == 0:  # accuracy climbs steeply once it has begun to
             right = accuracy(policy, generator)
-            print(f"SFT step {step:4}: loss {float(loss.detach()):.3f} nats per token, {right:.3f} of the sampled answers right")
+            print(
+                f"SFT step {step:4}: loss {float(loss.detach()):.3f} nats per token, {right:.3f} of the sampled answers right"
+            )
             if right >= RIGHT:
                 return
     print(f"SFT stopped after {SFT.steps} steps at {right:.3f}: less than was asked for; the exercise goes on with it.")
