@@ -54,7 +54,7 @@ def given(test: Any) -> list[dict[str, Any]]:
 
 def failures(tests: ModuleType, *, leave: tuple[str, ...] = ()) -> dict[str, str]:
     """Test name -> what it says, of all tests that do not pass, but for those named in `leave`."""
-    said = {}
+    said: dict[str, str] = {}
     for name, test in vars(tests).items():
         if name.startswith("test_task") and name not in leave:
             for words in given(test):
@@ -106,11 +106,9 @@ def edits(readme: str) -> list[list[tuple[str, str, str]]]:
         for part in re.split(r"^--- ", block, flags=re.MULTILINE)[1:]:
             file, _, body = part.partition("\n")
             for hunk in re.split(r"^@@\n", body, flags=re.MULTILINE):
-                sides = (
-                    "".join(line[1:] for line in hunk.splitlines(keepends=True) if line[0] in kept)
-                    for kept in (" -", " +")
-                )
-                pieces.append((file, *sides))
+                lines = hunk.splitlines(keepends=True)
+                old, new = ("".join(line[1:] for line in lines if line[0] in kept) for kept in (" -", " +"))
+                pieces.append((file, old, new))
         found.append(pieces)
     return found
 

@@ -31,8 +31,8 @@ def argmax_only(counts: Tensor, seen: Tensor) -> int:
     return int(((counts > covered).float().mean(1) > 1 / 3).float().argmax())
 
 
-def up_to_the_end(gain: Callable[[float], float], low: float, high: float, *, wanted: float, steps: int = 20) -> float:
-    solutions.largest_beta(gain, low, high, wanted=wanted)
+def up_to_the_end(gain: Callable[[float], float], *, low: float, high: float, wanted: float, steps: int = 20) -> float:
+    solutions.largest_beta(gain, low=low, high=high, wanted=wanted)
     for _ in range(steps):
         middle = (low + high) / 2
         low, high = (middle, high) if gain(middle) >= wanted else (low, middle)

@@ -1,5 +1,6 @@
 """The RLHF exercise: unsolved it teaches, solved it passes, and each mistake of a learner is called by its name."""
 
+import importlib
 import json
 import os
 import re
@@ -193,9 +194,7 @@ def test_the_written_out_task_5_is_right_where_no_piece_is_exchanged(
 def test_the_given_parts_agree_with_killicks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gold on every kind of response, and the reading of log-probs: of what was written, 0 on padding."""
     with opened("rlhf", tmp_path / "parts", monkeypatch) as (module, _):
-        import prefs
-        import tinylm
-
+        prefs, tinylm = (importlib.import_module(name) for name in ("prefs", "tinylm"))
         generator = torch.Generator().manual_seed(0)
         policy = tinylm.TinyLM(0)
         rollout = policy.sample(module.world.prompts(2000, generator), 1, generator)

@@ -65,12 +65,12 @@ def test_the_tilted_mean_is_weighted() -> None:
 
 def test_the_largest_beta_gains_enough() -> None:
     """1 / (1 + beta) falls through .4 at 1.5."""
-    found = solutions.largest_beta(lambda beta: 1 / (1 + beta), 0.1, 10.0, wanted=0.4)
+    found = solutions.largest_beta(lambda beta: 1 / (1 + beta), low=0.1, high=10.0, wanted=0.4)
     assert found == pytest.approx(1.5, abs=1e-4)
     assert 1 / (1 + found) >= 0.4
     for low, high in ((2.0, 3.0), (0.1, 1.0)):
         with pytest.raises(Refusal, match="does not fall through"):
-            solutions.largest_beta(lambda beta: 1 / (1 + beta), low, high, wanted=0.4)
+            solutions.largest_beta(lambda beta: 1 / (1 + beta), low=low, high=high, wanted=0.4)
 
 
 def test_the_exact_leash_by_hand() -> None:

@@ -92,7 +92,7 @@ def tilted_mean(
     return (tilt(uniform, scores, beta=beta).exp() * values).sum()
 
 
-def largest_beta(gain: Callable[[float], float], low: float, high: float, *, wanted: float, steps: int = 20) -> float:
+def largest_beta(gain: Callable[[float], float], *, low: float, high: float, wanted: float, steps: int = 20) -> float:
     """Bisection; the lower end always gains enough.
 
     Raises:

@@ -77,8 +77,8 @@ def tilted_mean(values: Tensor, scores: Tensor, *, beta: float) -> Tensor:
     raise NotImplementedError("Task 2: tilted_mean in hacking.py is yours to write; its docstring says how.")
 
 
-def largest_beta(gain: Callable[[float], float], low: float, high: float, *, wanted: float, steps: int = 20) -> float:
-    """Task 3. The longest-lasting leash that still pays: the largest beta whose gain is at least `wanted`.
+def largest_beta(gain: Callable[[float], float], *, low: float, high: float, wanted: float, steps: int = 20) -> float:
+    """Task 3. The shortest leash that still pays: the largest beta whose gain is at least `wanted`.
 
     Args:
         gain: beta -> gold gained over the reference; it falls from `low` to `high`.

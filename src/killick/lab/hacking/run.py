@@ -98,7 +98,7 @@ def main() -> None:
     def gain(beta: float) -> float:
         return float(tilted_mean(golds, scores, beta=beta)) - base
 
-    chosen = largest_beta(gain, 0.45, 4.0, wanted=WANTED)
+    chosen = largest_beta(gain, low=0.45, high=4.0, wanted=WANTED)
     arms = {beta: curves(narrow, beta, f"beta={beta:.3g}", iterations=length, seed=seed) for beta in (*BETAS, chosen)}
     print(f"The leash: beta {chosen:.3f} is the largest that gains {WANTED} by the pool; trained, it gained "
           f"{arms[chosen]['end']['gold'] - base:+.3f}")  # fmt: skip

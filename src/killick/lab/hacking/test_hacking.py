@@ -79,7 +79,7 @@ def test_task2_does_not_overflow() -> None:
 
 def test_task3_finds_the_crossing() -> None:
     """Gain 1 / (1 + beta) falls through .4 at 1.5."""
-    got = hacking.largest_beta(lambda beta: 1 / (1 + beta), 0.1, 10.0, wanted=0.4)
+    got = hacking.largest_beta(lambda beta: 1 / (1 + beta), low=0.1, high=10.0, wanted=0.4)
     check(3, "the largest beta", got=got, right=1.5)
     assert 1 / (1 + got) >= 0.4, (
         f"Task 3: at beta {got} the gain is a hair too small; return the end that gains enough."
@@ -88,7 +88,7 @@ def test_task3_finds_the_crossing() -> None:
 
 def test_task3_few_steps_stay_on_the_safe_side() -> None:
     """One halving of .5 .. 4.5: the middle, 2.5, gains .2857, too little, so .5 is what is known."""
-    got = hacking.largest_beta(lambda beta: 1 / (1 + beta), 0.5, 4.5, wanted=0.4, steps=1)
+    got = hacking.largest_beta(lambda beta: 1 / (1 + beta), low=0.5, high=4.5, wanted=0.4, steps=1)
     check(3, "the beta after one halving", got=got, right=0.5, mistakes={
         "2.5 does not gain enough; return the end that does.": 2.5,
         "1.5 is the middle of what is left, and nobody has looked whether it gains enough.": 1.5,
@@ -99,7 +99,7 @@ def test_task3_few_steps_stay_on_the_safe_side() -> None:
 def test_task3_refuses_a_range_without_the_answer(low: float, high: float) -> None:
     """Both ends too small, or both enough."""
     try:
-        found = hacking.largest_beta(lambda beta: 1 / (1 + beta), low, high, wanted=0.4)
+        found = hacking.largest_beta(lambda beta: 1 / (1 + beta), low=low, high=high, wanted=0.4)
     except ValueError:
         return
     pytest.fail(f"Task 3: between {low} and {high} nothing crosses .4, and {found} was returned; raise ValueError.")
