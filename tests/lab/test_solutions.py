@@ -51,7 +51,7 @@ def test_ppo_losses_are_means_over_real_tokens() -> None:
 
 
 def test_the_turn_is_where_a_third_is_beyond_the_data() -> None:
-    """99 % of the data hold 2 at most."""
+    """98 % of the data hold 2 at most."""
     seen = tensor([5] + [2] * 5 + [0] * 194)
     assert solutions.predict_turn(tensor([[0, 0, 0], [3, 2, 2], [3, 3, 0], [9, 9, 9]]), seen) == 2
     assert solutions.predict_turn(tensor([[0, 0, 0], [2, 2, 2]]), seen) == 2  # nowhere: the number of iterations

@@ -78,8 +78,8 @@ def ppo_rlhf_loss(
 
 
 def predict_turn(counts: Int[Tensor, "iteration batch"], seen: Int[Tensor, " response"]) -> int:
-    """First iteration with more than a third of the responses beyond what 99 % of the data hold."""
-    covered = seen.float().quantile(0.99, interpolation="higher")
+    """First iteration with more than a third of the responses beyond what 98 % of the data hold."""
+    covered = seen.float().quantile(0.98, interpolation="higher")
     beyond = (counts > covered).float().mean(1) > 1 / 3
     return int(beyond.float().argmax()) if bool(beyond.any()) else len(counts)
 

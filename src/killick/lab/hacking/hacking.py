@@ -41,7 +41,7 @@ from killick.worlds.emphasis import EMPHASIS, SIZE, TIME
 def predict_turn(counts: Tensor, seen: Tensor) -> int:
     """Task 1. The iteration at which gold will turn, from what can be seen without asking anyone.
 
-    The reward model is trusted as far as its data go: up to the emphasis count that 99 % of the responses in the
+    The reward model is trusted as far as its data go: up to the emphasis count that 98 % of the responses in the
     preference data do not exceed. Beyond, it guesses. One emphasis too many costs people twice what one more had
     brought, so gold stops rising when about a third of the responses are beyond: that is the turn.
 
@@ -50,7 +50,7 @@ def predict_turn(counts: Tensor, seen: Tensor) -> int:
         seen: [responses] emphasis tokens in the responses of the preference data.
 
     Returns:
-        The first iteration in which more than a third of the responses hold more emphasis than 99 % of the data do;
+        The first iteration in which more than a third of the responses hold more emphasis than 98 % of the data do;
         the number of iterations where there is none.
 
     Hint: torch.quantile(..., interpolation="higher") gives the count; comparing gives a table of True and False.

@@ -26,9 +26,9 @@ def check(task: int, what: str, *, got: float, right: float, mistakes: dict[str,
     pytest.fail(f"Task {task}: {what} is {got:g}; by hand it is {right:g}.", pytrace=False)
 
 
-# Task 1: 200 responses in the data, of which one holds 5 and three hold 2: 99 % do not exceed 2
+# Task 1: 200 responses in the data, of which one holds 5 and five hold 2: 98 % do not exceed 2
 
-SEEN = tensor([5] + [2] * 3 + [1] * 60 + [0] * 136)
+SEEN = tensor([5] + [2] * 5 + [1] * 60 + [0] * 134)
 
 
 def test_task1_the_first_iteration_with_a_third_beyond_the_data() -> None:
@@ -37,7 +37,7 @@ def test_task1_the_first_iteration_with_a_third_beyond_the_data() -> None:
     check(1, "the predicted turn", got=hacking.predict_turn(counts, SEEN), right=3, mistakes={
         "a third is not more than a third.": 2,
         "the data cover 2, and a response that holds 2 is not beyond.": 0,
-        "one response of 200 holds 5; what 99 % do not exceed is 2, not the maximum.": 4,
+        "one response of 200 holds 5; what 98 % do not exceed is 2, not the maximum.": 4,
         "any response beyond is taken for the turn; it takes more than a third of them.": 1,
     })  # fmt: skip
 
