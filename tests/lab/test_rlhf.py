@@ -23,28 +23,20 @@ TRAINING = (
 )
 
 
-@pytest.fixture(scope="module")
-def solved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One folder, in which the SFT model is taught once."""
-    folder = tmp_path_factory.mktemp("labs") / "rlhf"
+def test_solved_every_test_passes_and_a_first_run_leaves_picture_and_claims(tmp_path: Path) -> None:
+    """As a teacher would: the tests, which teach the SFT model, then four iterations of two arms."""
+    folder = tmp_path / "rlhf"
     write("rlhf", folder)
-    return folder
-
-
-def test_solved_every_test_passes(solved: Path) -> None:
-    done = run(solved, "pytest", solved=True)
+    done = run(folder, "pytest", solved=True)
     assert done.returncode == 0, done.stdout
     assert "22 passed" in done.stdout
-
-
-def test_run_trains_the_arms_and_leaves_picture_and_claims(solved: Path) -> None:
-    """Four iterations of two arms."""
-    done = run(solved, "run.py", "--iterations", "4", "--arms", "beta=0", "beta=0.1+ptx", solved=True)
+    done = run(folder, "run.py", "--iterations", "4", "--arms", "beta=0", "beta=0.1+ptx", solved=True)
     assert done.returncode == 0, done.stderr
-    assert (solved / "rlhf_runs.png").read_bytes().startswith(b"\x89PNG")
-    claims = json.loads((solved / "claims.json").read_text(encoding="utf-8"))
+    assert "SFT step" not in done.stdout  # it was kept
+    assert (folder / "rlhf_runs.png").read_bytes().startswith(b"\x89PNG")
+    claims = json.loads((folder / "claims.json").read_text(encoding="utf-8"))
     assert {claim["id"] for claim in claims} == {c.id for c in CLAIMS if c.arm in (None, "beta=0", "beta=0.1+ptx")}
-    rows = json.loads((solved / "rows.json").read_text(encoding="utf-8"))
+    rows = json.loads((folder / "rows.json").read_text(encoding="utf-8"))
     assert [row["step"] for row in rows] == [0, 1, 2, 3] * 2
     assert rows[0]["kl"] == 0 < rows[3]["kl"]
     assert re.search(r"\d+ of \d+ claims hold", done.stdout)
@@ -211,12 +203,14 @@ def test_the_given_parts_agree_with_killicks(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.slow
-def test_the_whole_exercise_takes_less_than_four_minutes_and_tells_the_story(solved: Path) -> None:
+def test_the_whole_exercise_takes_less_than_four_minutes_and_tells_the_story(tmp_path: Path) -> None:
+    write("rlhf", tmp_path / "rlhf")
     before = os.times()
-    done = run(solved, "run.py", solved=True)
+    assert run(tmp_path / "rlhf", "pytest", solved=True).returncode == 0
+    done = run(tmp_path / "rlhf", "run.py", solved=True)
     after = os.times()
     assert done.returncode == 0, done.stderr
     assert after.children_user + after.children_system - before.children_user - before.children_system < 240
-    holds = {c["id"]: c["holds"] for c in json.loads((solved / "claims.json").read_text(encoding="utf-8"))}
+    holds = {c["id"]: c["holds"] for c in json.loads((tmp_path / "rlhf" / "claims.json").read_text(encoding="utf-8"))}
     for story in ("free-finished", "free-gold", "free-accuracy", "rm-even", "rm-odd", "loose-accuracy"):
         assert holds[story], story
