@@ -192,6 +192,10 @@ def test_the_given_parts_agree_with_killicks(tmp_path: Path, monkeypatch: pytest
         rollout = policy.sample(module.world.prompts(2000, generator), 1, generator)
         assert set(prefs.gold(rollout).tolist()) == {-1.0, 0.0, 1.0}
         assert torch.equal(prefs.gold(rollout), module.world.gold(rollout))
+        critic = prefs.Critic(policy.requires_grad_(False))
+        assert bool((critic(rollout) == 0).all())
+        assert all(parameter.requires_grad for parameter in critic.parameters())
+        assert not {id(p) for p in critic.parameters()} & {id(p) for p in policy.parameters()}
         logprobs, full = policy.logprobs(rollout)
         assert full.shape == (2000, 4, 13)
         assert bool((logprobs[~rollout.mask] == 0).all())

@@ -73,7 +73,7 @@ class Critic(nn.Module):
 
     def __init__(self, policy: TinyLM):
         super().__init__()
-        self.network = deepcopy(policy)
+        self.network = deepcopy(policy).requires_grad_(True)  # the reference is frozen; its copy learns
         self.network.head = nn.Linear(policy.head.in_features, 1)
         nn.init.zeros_(self.network.head.weight)  # it starts by expecting nothing
         nn.init.zeros_(self.network.head.bias)
