@@ -194,6 +194,8 @@ LOOPS = [
     ("ppo.py", 'terms["ptx_loss"] = supervise',
      'state.optimiser.zero_grad()\n            terms["ptx_loss"] = supervise', "ptx term clears PPO's gradient"),
     ("ppo.py", "(state.config.ptx_coefficient * loss).backward()", "loss.backward()", "ptx coefficient dropped"),
+    ("ppo.py", "min(1.0, (before + 1) / (config.warmup * planned))", "min(1.0, before / (config.warmup * planned))",
+     "warm-up starts at a rate of 0"),
     ("ppo.py", "            break\n", "            continue\n", "early stop leaves one minibatch out only"),
     ("ppo.py", "            skipped += 1\n            continue\n", "            skipped += 1\n            break\n",
      "ratio limit ends the update"),

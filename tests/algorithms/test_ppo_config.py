@@ -26,6 +26,7 @@ def test_the_defaults_are_accepted() -> None:
         ({"clip_range": -0.2}, "clip_range"),
         ({"gamma": 1.1}, "gamma"),
         ({"gae_lambda": -0.1}, "gae_lambda"),
+        ({"warmup": -1}, "warmup"),
         ({"ptx_coefficient": -1.0}, "ptx_coefficient"),
         ({"missing_eos_penalty": float("inf")}, "missing_eos_penalty"),
         ({"stop_kl": 0.0}, "stop_kl"),
@@ -40,7 +41,7 @@ def test_settings_that_cannot_train_are_refused(settings: dict[str, Any], word: 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("level", "seq"), ("baseline", "loo"), ("batch", 2.5), ("epochs", 4.0), ("minibatches", "2")],
+    [("level", "seq"), ("baseline", "loo"), ("batch", 2.5), ("epochs", 4.0), ("minibatches", "2"), ("warmup", 2.5)],
 )
 def test_words_that_ppo_does_not_know_and_broken_counts_are_refused(name: str, value: object) -> None:
     config = PPOConfig()

@@ -206,15 +206,28 @@ def test_shared_weights_of_policy_and_critic_are_moved_once_a_step() -> None:
     assert [float(steps) for steps in state.optimiser.steps] == [1.0]
 
 
-def test_the_rate_falls_over_planned_optimiser_steps() -> None:
-    # O-38: 10 iterations x 4 epochs x 2 minibatches from 1e-3: a share 1 - k / 80 before step k.
-    state = state_of([[0.0] * 3] * 2, iterations=10, epochs=4, minibatches=2, learning_rate=1e-3, decay=True)
+def rates_of(**settings: Any) -> list[float]:
+    """The learning rate of every optimiser step."""
+    state = state_of([[0.0] * 3] * 2, iterations=10, epochs=4, learning_rate=1e-3, **settings)
     rates: list[float] = []
     state.optimiser.step = lambda: rates.append(state.optimiser.learning_rate)  # type: ignore[method-assign]
     for state.step in range(10):
         update(state, batch_of([[1.0] * 3] * 2), demonstrations=None)
+    return rates
+
+
+def test_the_rate_falls_over_planned_optimiser_steps() -> None:
+    # O-38: 10 iterations x 4 epochs x 2 minibatches from 1e-3: a share 1 - k / 80 before step k.
+    rates = rates_of(minibatches=2, decay=True)
     assert rates == pytest.approx([1e-3 * (1 - k / 80) for k in range(80)])
     assert [rates[k] for k in (8, 10, 40, 79)] == pytest.approx([9e-4, 8.75e-4, 5e-4, 1.25e-5])
+
+
+@pytest.mark.parametrize("decay", [False, True])
+def test_the_rate_rises_over_the_iterations_of_the_warm_up(decay: bool) -> None:
+    # 5 iterations of 4 epochs: a share (k + 1) / 20 before step k, then 1; with decay, times 1 - k / 40.
+    fall = [1 - k / 40 if decay else 1.0 for k in range(40)]
+    assert rates_of(warmup=5, decay=decay) == pytest.approx([1e-3 * min(1, (k + 1) / 20) * fall[k] for k in range(40)])
 
 
 # The gradient of a real model
@@ -267,6 +280,19 @@ def test_the_optimiser_gets_ppo_plus_ptx_plus_critic_clipped_together(coefficien
     assert float(seen[0].norm()) <= limit
     assert stats["grad_norm"] == pytest.approx(norm, rel=1e-5)
     assert ("ptx_loss" in stats) == (coefficient > 0)
+
+
+def test_demonstrations_are_drawn_once_an_iteration_and_reused_like_the_rollout() -> None:
+    made, asked = learner("transformer"), list[int]()
+
+    def demonstrations(count: int, generator: torch.Generator) -> Rollout:
+        asked.append(count)
+        return Arithmetic().demonstrations(count, generator)
+
+    state = made.state(ptx_coefficient=1.0, ptx_batch=16, iterations=2, batch=8, epochs=3, minibatches=2)
+    rows = list(ppo(state, made.reward, prompts=made.prompts, demonstrations=demonstrations))
+    assert [row.stats["steps_done"] for row in rows] == [6, 6]
+    assert asked == [16, 16]
 
 
 def test_with_zero_advantages_the_policys_gradient_is_the_supervised_one() -> None:

@@ -21,7 +21,7 @@ from killick.ops.losses import clipped, negative_log_likelihood, ppo_clip, value
 from killick.ops.masked import masked_sum
 from killick.optimiser import Adam
 from killick.state import restore, snapshot
-from killick.types import Demonstrations, NonFinite, Policy, PromptSource, Refusal, Reward, Step, Value
+from killick.types import Demonstrations, NonFinite, Policy, PromptSource, Refusal, Reward, Rollout, Step, Value
 
 
 class PPOState:
@@ -111,6 +111,7 @@ def ppo(
 def update(state: PPOState, batch: Targets, *, demonstrations: Demonstrations | None) -> dict[str, float]:
     """All optimiser steps on one rollout; returns what they did, averaged over the minibatches that were read."""
     config = state.config
+    shown = demonstrations(config.ptx_batch, state.generator) if config.ptx_coefficient and demonstrations else None
     planned, rows = config.epochs * config.minibatches, torch.arange(len(batch.rollout), device=batch.old.device)
     seen: list[dict[str, Tensor]] = []
     done = skipped = 0
@@ -127,8 +128,8 @@ def update(state: PPOState, batch: Targets, *, demonstrations: Demonstrations | 
         if config.ratio_limit is not None and terms["ratio_max"] > config.ratio_limit:
             skipped += 1
             continue
-        if config.ptx_coefficient and demonstrations is not None:
-            terms["ptx_loss"] = supervise(state, demonstrations)
+        if shown is not None:
+            terms["ptx_loss"] = supervise(state, shown)
         terms["grad_norm"] = torch.nn.utils.clip_grad_norm_(state.parameters, config.max_grad_norm)
         if not bool(torch.isfinite(terms["grad_norm"])):
             norm = float(terms["grad_norm"])
@@ -142,11 +143,11 @@ def update(state: PPOState, batch: Targets, *, demonstrations: Demonstrations | 
 
 
 def set_rate(state: PPOState, index: int, *, planned: int) -> None:
-    """Linear decay counts planned optimiser steps, so that an early stop or a resume does not shift it (O-38)."""
-    config = state.config
-    if config.decay:
-        share = 1 - (state.step * planned + index) / (config.iterations * planned)
-        state.optimiser.learning_rate = config.learning_rate * share
+    """Warm-up and decay count planned optimiser steps, so that an early stop or a resume does not shift them (O-38)."""
+    config, before = state.config, state.step * planned + index
+    rise = min(1.0, (before + 1) / (config.warmup * planned)) if config.warmup else 1.0
+    fall = 1 - before / (config.iterations * planned) if config.decay else 1.0
+    state.optimiser.learning_rate = config.learning_rate * rise * fall
 
 
 def backward(state: PPOState, minibatch: Targets) -> dict[str, Tensor]:
@@ -193,9 +194,8 @@ def piece_terms(state: PPOState, piece: Targets, *, tokens: Tensor, counted: Ten
     }
 
 
-def supervise(state: PPOState, demonstrations: Demonstrations) -> Tensor:
+def supervise(state: PPOState, shown: Rollout) -> Tensor:
     """Add the gradient of the ptx term: coefficient times the mean negative log-likelihood of demonstrations (O-42)."""
-    rollout = demonstrations(state.config.ptx_batch, state.generator)
-    loss = negative_log_likelihood(state.policy.logprobs(rollout)[0], rollout.mask)
+    loss = negative_log_likelihood(state.policy.logprobs(shown)[0], shown.mask)
     (state.config.ptx_coefficient * loss).backward()
     return loss.detach()

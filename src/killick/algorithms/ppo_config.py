@@ -19,6 +19,7 @@ class PPOConfig:
         micro_batches: pieces of a minibatch whose gradients are added up, to save the update's memory; the objective
             is the same.
         learning_rate: Adam's, for policy and critic.
+        warmup: iterations over which the rate rises linearly, so that a new critic leads and the policy follows.
         decay: lower the rate linearly to 0 over all planned optimiser steps.
         clip_range: of the probability ratio.
         level: one ratio per token, or one per sequence (the KL charge then joins the score).
@@ -30,7 +31,7 @@ class PPOConfig:
         value_clip_range: in score units; None clips nothing.
         max_grad_norm: over policy and critic together.
         ptx_coefficient: weight of the supervised loss that is added to every optimiser step.
-        ptx_batch: demonstrations in each.
+        ptx_batch: demonstrations an iteration, reused like the rollout by each of its optimiser steps.
         missing_eos_penalty: subtracted from the score of a response that did not end.
         ratio_limit: a minibatch in which any ratio, or its inverse, exceeds this is skipped and counted.
         stop_kl: nats per unit (token or sequence); a minibatch beyond it ends the iteration's update, before its step.
@@ -43,6 +44,7 @@ class PPOConfig:
     minibatches: int = 1
     micro_batches: int = 1
     learning_rate: float = 1e-4
+    warmup: int = 0
     decay: bool = False
     clip_range: float = 0.2
     level: Literal["token", "sequence"] = "token"
@@ -69,6 +71,8 @@ class PPOConfig:
             value = getattr(self, name)
             if type(value) is not int or value < 1:
                 raise Refusal(f"PPO needs a whole {name} of at least 1, not {value}.")
+        if type(self.warmup) is not int or self.warmup < 0:
+            raise Refusal(f"PPO needs a whole warmup of 0 or more iterations, not {self.warmup}.")
         for name, known in (("level", ("token", "sequence")), ("baseline", ("batch-mean", "leave-one-out"))):
             if getattr(self, name) not in known:
                 raise Refusal(f"PPO knows the {name} {' and '.join(known)}, not {getattr(self, name)}.")

@@ -77,10 +77,10 @@ class Config:
     sft_accuracy: float = 0.5
     device: str = "auto"
     workers: int = 0
-    network: TransformerConfig = field(default_factory=lambda: TransformerConfig(14, 14, context=10))
+    network: TransformerConfig = field(default_factory=lambda: TransformerConfig(14, 14, context=10, final_norm=False))
     sft: SFTConfig = SFTConfig(steps=1000, batch=256, learning_rate=2e-3, warmup=50)
-    fit: FitConfig = FitConfig(steps=66, learning_rate=0.01)
-    ppo: PPOConfig = PPOConfig(iterations=120, batch=64, epochs=4, learning_rate=1e-4)
+    fit: FitConfig = FitConfig(steps=60, learning_rate=0.01)
+    ppo: PPOConfig = PPOConfig(iterations=120, batch=64, epochs=4, learning_rate=1e-4, warmup=20, gae_lambda=0.7)
 
     def quick(self) -> "Config":
         """The same path, smaller, in well under a minute."""
