@@ -197,18 +197,20 @@ def train_ppo(
         )
         advantages = whiten(advantages, mask)
 
-        # 3. Several cautious steps on the same responses.
-        for _ in range(config.epochs):
+        # 3. Several cautious steps on the same responses; in the first iterations small ones, until the critic leads.
+        demonstrations = world.demonstrations(config.ptx_batch, generator)
+        for epoch in range(config.epochs):
             policy_loss, value_loss, clip_fraction = ppo_rlhf_loss(
                 policy.logprobs(rollout)[0], critic(rollout), old_logprobs=old, advantages=advantages,
                 returns=returns, mask=mask, clip_range=config.clip_range,
             )  # fmt: skip
             loss = policy_loss + config.value_coefficient * value_loss
             if config.ptx_coefficient:  # keep in practice with right sums on the side
-                demonstrations = world.demonstrations(config.ptx_batch, generator)
                 loss = loss + config.ptx_coefficient * imitation_loss(policy, demonstrations)
             optimiser.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(moved, config.max_grad_norm)
+            rise = (step * config.epochs + epoch + 1) / max(1, config.warmup * config.epochs)
+            optimiser.learning_rate = config.learning_rate * min(1.0, rise)
             optimiser.step()
         yield row | {"clip_fraction": float(clip_fraction)}

@@ -55,12 +55,12 @@ class TinyLM(nn.Module):
             torch.manual_seed(seed)
             self.embed, self.place = nn.Embedding(PAD + 1, hidden), nn.Embedding(6 + world.vocabulary.time, hidden)
             self.blocks = nn.Sequential(*(Block(hidden, heads, feed_forward) for _ in range(layers)))
-            self.norm, self.head = nn.LayerNorm(hidden), nn.Linear(hidden, PAD)
+            self.head = nn.Linear(hidden, PAD)
 
     def forward(self, ids: Tensor) -> Tensor:
         """[batch, length] token ids -> [batch, length, outputs]: what each position says about the token after it."""
         x = self.embed(ids) + self.place(torch.arange(ids.shape[1]))
-        return self.head(self.norm(self.blocks(x)))
+        return self.head(self.blocks(x))
 
     def read(self, rollout: Rollout) -> Tensor:
         """[batch, time, outputs] at the positions before each response token; the last token has none after it."""
@@ -116,7 +116,7 @@ def teach(policy: TinyLM, generator: torch.Generator) -> None:
         loss = imitation_loss(policy, world.demonstrations(SFT.batch, generator))
         optimiser.zero_grad()
         loss.backward()
-        optimiser.learning_rate = SFT.learning_rate * min(1.0, (step + 1) / SFT.warmup)
+        optimiser.learning_rate = SFT.learning_rate * min(1.0, (step + 1) / max(1, SFT.warmup))
         optimiser.step()
         if step % (25 if right < 0.2 * RIGHT else 5) == 0:  # accuracy climbs steeply once it has begun to
             right = accuracy(policy, generator)
