@@ -199,7 +199,7 @@ def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Prepared, 
     )
     critic = Critic.from_network(policy.network) if config.critic else None
     if config.critic_from == "reward":
-        critic, whole = yield from judging_critic(config, seed, policy=policy, reward=reward, settings=settings)
+        critic, whole = yield from judging_critic(config, seed, policy=policy, settings=settings)
         found |= whole
     return Prepared(policy, reward.requires_grad_(False), critic), found
 
@@ -246,12 +246,9 @@ def learn(
 
 
 def judging_critic(
-    config: Config, seed: int, *, policy: TransformerPolicy, reward: Counts, settings: dict[str, Any]
+    config: Config, seed: int, *, policy: TransformerPolicy, settings: dict[str, Any]
 ) -> Generator[Note, None, tuple[Critic, dict[str, Any]]]:
-    """A critic that starts from a reward model which reads whole answers, fitted to the same rankings.
-
-    Preferences leave its zero open; it is put where both reward models give the ranked answers the same mean.
-    """
+    """A critic that starts from a reward model which reads whole answers, fitted to the same rankings."""
     generator = stage_generator(seed, "scalar reward model", device=config.device)
     reader = Reader(policy.network)
     model = Scalar(reader, config.network.hidden, generator)
@@ -261,8 +258,6 @@ def judging_critic(
         for step in fit(FitState(model, config.scalar_fit, generator), learned):
             if step.step % 50 == 49:
                 yield Note(f"Scalar reward model step {step.step + 1}: loss {step.loss:.4f} nats per pair")
-        with torch.no_grad():
-            model.head.bias.add_((reward(learned.rollout) - model(learned.rollout)).mean())
         return {"model": model.state_dict(), "found": {"scalar_accuracy": accuracy(model, held)}}
 
     more = {"scalar_fit": asdict(config.scalar_fit)}
