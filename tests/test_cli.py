@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from commands import SHORT, Command, command
-from killick import cli
+from killick.flags import flags
 from killick.recipes import RECIPES
 from killick.types import Refusal
 
@@ -67,10 +67,10 @@ def test_a_recipes_help_shows_every_setting_it_has(killick: Command, tmp_path: P
 
     said = killick("run", recipe, "--help")
     assert said.status == 0
-    for flag in cli.flags(load(recipe).Config()):
+    for flag in flags(load(recipe).Config()):
         assert flag in said.out
     assert {"--out", "--quick", "--strict", "--open", "--betas", "--seeds", "--device", "--workers"} < set(
-        cli.flags(load(recipe).Config())
+        flags(load(recipe).Config())
     )
     assert not list(tmp_path.iterdir())
 
@@ -158,12 +158,3 @@ def test_debug_shows_the_whole_traceback(killick: Command) -> None:
             killick(*words)
     with pytest.raises(Refusal, match="seed"):
         killick("run", "answers", "--seeds", "-1", "--debug")
-
-
-# Words
-
-
-def test_the_nearest_word_is_offered_only_if_it_is_near() -> None:
-    """Edit distance decides."""
-    assert cli.nearest("answer", ["answers", "emphasis"]) == " (did you mean answers?)"
-    assert cli.nearest("zebra", ["answers", "emphasis"]) == ""

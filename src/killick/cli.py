@@ -1,6 +1,5 @@
 """The commands: parse, run the recipe, keep its folder. Nothing heavy is imported before a command is known."""
 
-import difflib
 import json
 import os
 import resource
@@ -9,16 +8,15 @@ import signal
 import sys
 import time
 import webbrowser
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, redirect_stderr
-from dataclasses import asdict, fields, is_dataclass, make_dataclass, replace
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from dataclasses import asdict, replace
 from importlib.metadata import version
-from io import StringIO
-from itertools import dropwhile, takewhile
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, Literal
+from typing import Any
 
+from killick.flags import nearest, parse
 from killick.recipes import RECIPES
 
 HELP = """usage: killick COMMAND ...
@@ -88,12 +86,6 @@ def command(given: list[str]) -> None:
         )
 
 
-def nearest(word: str, known: Sequence[str]) -> str:
-    """Words to put behind an unknown one: the nearest that exists, or nothing."""
-    close = difflib.get_close_matches(word, known, 1, 0.5)
-    return f" (did you mean {close[0]}?)" if close else ""
-
-
 def show_list() -> None:
     """Recipes with their questions, then past runs."""
     for name, question in RECIPES.items():
@@ -132,9 +124,8 @@ def run(given: list[str]) -> None:
             again = f"killick run {shlex.join(word for word in given if word != '--open')}"
             again += "" if options.out else f" --out {shlex.quote(str(folder.path))}"
             work(recipe, config, folder=folder, name=name, again=again, track=options.track)
-        finish(folder.path, show=options.open)
-        results = json.loads((folder.path / "results.json").read_text(encoding="utf-8"))
-    if options.strict and any(claim["holds"] is False for claim in results["claims"]):
+        claims = finish(folder.path, show=options.open)
+    if options.strict and any(claim["holds"] is False for claim in claims):
         sys.exit(1)
 
 
@@ -188,8 +179,8 @@ def work(recipe: ModuleType, config: Any, *, folder: Any, name: str, again: str,
     )
 
 
-def finish(folder: Path, *, show: bool) -> None:
-    """Draw a folder, and say in a few lines what is in it."""
+def finish(folder: Path, *, show: bool) -> list[dict[str, Any]]:
+    """Draw a folder, and say in a few lines what is in it; gives the claims that were judged."""
     from killick.console import claims_table, verdicts
     from killick.report.drawing import draw
     from killick.rundir.ledger import read_rows
@@ -197,7 +188,9 @@ def finish(folder: Path, *, show: bool) -> None:
     recipe = json.loads((folder / "config.json").read_text(encoding="utf-8"))["recipe"]
     problems = draw(folder, question=RECIPES.get(recipe, ""))
     results = folder / "results.json"
-    claims = json.loads(results.read_text(encoding="utf-8"))["claims"] if results.exists() else []
+    claims: list[dict[str, Any]] = []
+    if results.exists():
+        claims = json.loads(results.read_text(encoding="utf-8"))["claims"]
     print()
     if claims:
         print("\n".join(claims_table(claims)) + "\n")
@@ -211,6 +204,7 @@ def finish(folder: Path, *, show: bool) -> None:
     print(f"{verdict} {folder / 'report.html'}.")
     if show:
         webbrowser.open((folder / "report.html").resolve().as_uri())
+    return claims
 
 
 def report(given: list[str]) -> None:
@@ -285,65 +279,6 @@ def known(name: str) -> Path:
     if not (folder / "config.json").exists():
         raise ValueError(f"{name} is no run folder: it has no config.json; killick list shows the runs.")
     return folder
-
-
-def parse(name: str, recipe: ModuleType, *, given: list[str]) -> Any:
-    """Settings and the run's own flags; most come from the recipe's dataclass.
-
-    Raises:
-        ValueError: one sentence for an unknown flag (with the nearest) or a value that does not parse.
-    """
-    import tyro
-
-    helps = {
-        "quick": "the same path, smaller, in under a minute",
-        "strict": "exit 1 when a claim does not hold",
-        "open": "show the report in the browser at the end",
-        "out": "run folder: a new one, or one to go on with under the same settings",
-        "track": "mirror the ledger there too",
-    }
-
-    def flag(word: str) -> Any:
-        return Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help=helps[word])]
-
-    options = make_dataclass(
-        "Options",
-        [
-            ("config", Annotated[recipe.Config, tyro.conf.arg(name="")]),
-            *((word, flag(word), False) for word in ("quick", "strict", "open")),
-            ("out", Annotated[Path | None, tyro.conf.arg(help=helps["out"])], None),
-            ("track", Annotated[Literal["tensorboard", "trackio"] | None, tyro.conf.arg(help=helps["track"])], None),
-        ],
-    )
-    base = recipe.Config().quick() if "--quick" in given else recipe.Config()
-    said = StringIO()
-    try:
-        with redirect_stderr(said):
-            parsed, unknown = tyro.cli(
-                options, prog=f"killick run {name}", args=given, default=options(base), description=recipe.__doc__,
-                return_unknown_args=True,
-            )  # fmt: skip
-    except SystemExit as stop:
-        if not stop.code:
-            raise
-        # tyro draws a box: a title, what is wrong, a ruler, then help. Only what is wrong is wanted.
-        lines = [line.strip("│╭╮╰╯─- ") for line in said.getvalue().splitlines()]
-        body = takewhile(bool, dropwhile(lambda line: not line, lines[1:]))
-        sentence = " ".join(body).rstrip(".")
-        raise ValueError(f"{sentence}; see killick run {name} --help.") from stop
-    if unknown:
-        word = unknown[0].split("=")[0]
-        raise ValueError(f"killick run {name} has no option {word}{nearest(word, list(flags(base)))}; see --help.")
-    return parsed
-
-
-def flags(config: Any, prefix: str = "--") -> Iterator[str]:
-    """Every flag that a settings dataclass gives."""
-    yield from ("--out", "--quick", "--strict", "--open", "--track") if prefix == "--" else ()
-    for field in fields(config):
-        name = prefix + field.name.replace("_", "-")
-        value = getattr(config, field.name)
-        yield from flags(value, name + ".") if is_dataclass(value) else (name,)
 
 
 COMMANDS = {"run": run, "report": report, "compare": compare, "lab": lab, "cache": cache}

@@ -56,6 +56,17 @@ def test_a_critic_holds_copies_of_the_body_and_shares_no_storage() -> None:
     assert not places & {p.untyped_storage().data_ptr() for p in critic.parameters()}
 
 
+def test_a_critic_takes_a_copy_of_a_head_that_is_given() -> None:
+    """Equal weights elsewhere in memory; with a bias even where the network has none."""
+    speaker = policy(TransformerConfig.llama(9, 9, 12, hidden=16, heads=2, feed_forward=24))
+    head = torch.nn.Linear(16, 1).requires_grad_(False)
+    critic = Critic.from_network(speaker.network, head=head)
+    assert torch.equal(critic.network.head.weight, head.weight)
+    assert torch.equal(critic.network.head.bias, head.bias)
+    assert critic.network.head.weight.data_ptr() != head.weight.data_ptr()
+    assert critic.network.head.weight.requires_grad
+
+
 def test_training_the_critic_leaves_the_policy_alone() -> None:
     """Log-probs bit-equal before and after every weight of the critic has moved."""
     speaker = policy()

@@ -112,6 +112,7 @@ def test_imitation_makes_another_arm_of_the_same_beta() -> None:
         ({"rankings": 30}, True),
         ({"kappa": 0.5}, True),
         ({"critic": False}, True),
+        ({"critic_from": "reward", "scalar_fit": FitConfig(steps=2, batch=8, learning_rate=1e-3)}, True),
         ({"workers": 2}, False),
     ],
 )
@@ -126,6 +127,20 @@ def test_every_extension_changes_the_run_and_what_is_no_setting_of_it_does_not(
     assert (before != after) is moves
     if change == {"see_eos": True}:
         assert list(kept(arithmetic, replace(one, **change)).found["0"]["weights"])[-1] == "<eos>"
+
+
+def test_a_critic_from_a_reward_model_leaves_the_proxy_and_the_first_rollout_alone() -> None:
+    """The digit weights and what they score at step 0 are the same; its accuracy on held-out pairs is found; the value
+    loss is another from the start, and the stage comes from the cache the second time."""
+    one = replace(TINY, betas=(0.3,), ptx_betas=(), target_kl=None)
+    other = replace(one, critic_from="reward", scalar_fit=FitConfig(steps=80, batch=8, learning_rate=3e-3))
+    plain, judged = kept(arithmetic, one), kept(arithmetic, other)
+    assert judged.rows[0]["proxy"] == plain.rows[0]["proxy"]
+    assert judged.rows[0]["value_loss"] != plain.rows[0]["value_loss"]
+    found = judged.found["0"]
+    assert 0.5 < found["scalar_accuracy"] <= 1
+    assert {name: value for name, value in found.items() if name != "scalar_accuracy"} == plain.found["0"]
+    assert tell(arithmetic, other).rows == judged.rows
 
 
 def test_answers_are_shown_at_the_first_and_the_last_step() -> None:
@@ -204,6 +219,9 @@ def test_the_defaults_are_the_sources() -> None:
         ({"network": TransformerConfig(13, 14, context=10)}, "reads 13 tokens"),
         ({"network": TransformerConfig(14, 10, context=10)}, "10 outputs"),
         ({"network": TransformerConfig(14, 14, context=10, layers=0)}, "layers"),
+        ({"critic_from": "reward", "critic": False}, "--critic-from reward needs a critic"),
+        ({"critic_from": "reward", "network": TransformerConfig(14, 14, context=9)}, "a context of 10, not 9"),
+        ({"scalar_fit": FitConfig(steps=0)}, "steps and batch of at least 1"),
         ({"sft": SFTConfig(steps=0)}, "SFT needs steps"),
         ({"fit": FitConfig(learning_rate=-1.0)}, "learning_rate"),
         ({"ppo": PPOConfig(epochs=0)}, "epochs of at least 1, not 0"),

@@ -45,9 +45,9 @@ def start(folder: Path, config: toy.Config = CONFIG, workers: int = 2) -> Genera
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """Everything but locks."""
+    """Everything but locks, and timing, which holds a clock."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*")
-            if path.is_file() and path.name != "lock" and path.suffix != ".lock"}  # fmt: skip
+            if path.is_file() and not path.name.endswith(("lock", ".timing.jsonl"))}  # fmt: skip
 
 
 def put_down(folder: Path, cell: str) -> tuple[int, int]:

@@ -25,6 +25,8 @@ from killick.recipes.running import run_cell
 from killick.rewards.fit import FitConfig
 from killick.rundir.durable import DamagedError, load_state, numbered, whole_states
 from killick.rundir.folder import Lock
+from killick.rundir.ledger import read_rows
+from killick.stopwatch import moment
 from killick.types import NonFinite, Refusal
 
 WALK = Cell("beta=0", 0, steps=13)
@@ -68,8 +70,10 @@ def go(folder: Path, rows: int | None = None, recipe: ModuleType = toy, **given:
 
 
 def left(folder: Path, cell: Cell = WALK) -> dict[str, bytes]:
-    """Ledger, samples, stages and the last state of a cell, in bytes."""
-    files = [path for path in (folder / "cells").iterdir() if path.suffix not in (".lock", ".partial")]
+    """Ledger, samples, stages and the last state of a cell, in bytes; not its timing, which holds a clock."""
+    files = [
+        path for path in (folder / "cells").iterdir() if not path.name.endswith((".lock", ".partial", ".timing.jsonl"))
+    ]
     files += numbered(folder / "checkpoints" / cell.name)[0].iterdir()
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
@@ -122,6 +126,35 @@ def test_a_cell_taken_up_again_and_again_still_comes_to_the_same_bytes(tmp_path:
 def test_a_cell_that_is_done_does_nothing_more(tmp_path: Path, whole: dict[str, bytes]) -> None:
     go(tmp_path / "whole")
     assert left(tmp_path / "whole") == whole
+
+
+def timing(folder: Path, cell: Cell) -> list[dict[str, Any]]:
+    return read_rows(folder / "cells" / f"{cell.name}.timing.jsonl")
+
+
+def test_where_the_time_went_is_told_at_every_state_and_a_resumed_cell_adds_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """States at 4, 8 and 9, and at 2, where it is put down; stages are built once and then come from the cache. No
+    row is dropped, and a last line that was cut is mended."""
+    monkeypatch.setenv("KILLICK_CACHE", str(tmp_path / "cache"))
+    (cell, *_), began = arithmetic.cells(SUMS), moment()
+    go(tmp_path, 2, arithmetic, config=SUMS, cell=cell)
+    first = timing(tmp_path, cell)
+    loop = ["sampling", "proxy", "old log-probs", "reference", "update", "gold", "ledger", "states"]
+    stages = ["arithmetic-sft, built", "arithmetic-reward, built"]
+    assert [row["part"] for row in first] == ["set-up", "waiting", *stages, *loop]
+    assert all(list(row) == ["arm", "seed", "step", "part", "cpu_s", "wall_s"] for row in first)
+    assert {(row["arm"], row["seed"], row["step"]) for row in first} == {("beta=0", 0, 2)}
+    with (tmp_path / "cells" / f"{cell.name}.timing.jsonl").open("a") as file:
+        file.write('{"arm": "beta=0", "se')
+    go(tmp_path, None, arithmetic, config=SUMS, cell=cell)
+    found, spent = timing(tmp_path, cell), moment()
+    assert found[: len(first)] == first
+    assert [row["step"] for row in found if row["part"] == "update"] == [2, 4, 8, 9]
+    assert {f"{stage.split(',')[0]}, from the cache" for stage in stages} <= {row["part"] for row in found}
+    assert 0 < sum(row["cpu_s"] for row in found) <= spent.cpu - began.cpu + 0.01
+    assert 0 < sum(row["wall_s"] for row in found) <= spent.wall - began.wall + 0.01
 
 
 @pytest.mark.parametrize("keep", [0, 1, 7, 12])

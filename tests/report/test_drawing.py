@@ -34,6 +34,17 @@ def test_a_run_becomes_figures_and_a_page_the_same_each_time(tmp_path):
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
+def test_a_figure_that_the_run_no_longer_has_is_removed_when_it_is_drawn_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(drawing, "render", lambda *args, **more: {"pdf": b"-", "png": b"-", "svg": b"<svg/>"})
+    folder = run_folder(tmp_path, arms=("beta=0", "beta=0.1"), steps=5)
+    draw(folder)
+    (folder / "figures" / "notes.txt").write_text("mine", encoding="utf-8")
+    run_folder(tmp_path, arms=("beta=0.1",), steps=5)
+    assert draw(folder) == []
+    stems = ["arm-beta-0.1", "digit-weights", "overview"]
+    assert names(folder) == sorted([*(f"{stem}.{kind}" for stem in stems for kind in ("pdf", "png")), "notes.txt"])
+
+
 @pytest.mark.parametrize("steps", [0, 1])
 def test_no_point_and_one_point_are_drawn(tmp_path, steps):
     folder = run_folder(tmp_path, arms=("beta=0.1",), steps=steps)

@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 import pytest
 
 from folders import claim, lines, put, run_folder, sample_rows
-from killick.report.page import answers, claim_row, page
+from killick.report.page import answers, claim_row, page, spent
 from killick.report.reading import read_run
 
 HOSTILE = "<script>alert(1)</script>\"'&--><img src=x onerror=alert(1)>"
@@ -70,6 +70,7 @@ def test_a_run_without_claims_samples_or_settings_has_a_page(tmp_path):
     assert "This run is not finished" in text
     assert "The ledger has no row yet" in text
     assert "Answers through training" not in text
+    assert "Where the time went" not in text
 
 
 def test_light_dark_phone_and_print_have_their_styles(shown):
@@ -101,6 +102,19 @@ def test_a_claim_in_words():
     row = claim_row(claim(spread=0.5, holds=True, kind="ours", arm=None))
     assert (row["measured"], row["holds"], row["kind"], row["arm"]) == ("38.20 ± 0.50", "holds", "our own", "-")
     assert claim_row({"holds": None})["holds"] == "a setting"
+
+
+def test_time_is_summed_by_part_the_dearest_first(tmp_path):
+    folder = run_folder(tmp_path, steps=3, arms=("beta=0",))
+    rows = [("sampling", 1, 2), ("update", 4, 5), ("sampling", 0.5, 0.25)]
+    (folder / "timing.jsonl").write_text(
+        lines([{"arm": "beta=0", "seed": 0, "step": 1, "part": part, "cpu_s": cpu, "wall_s": wall}
+               for part, cpu, wall in rows]), encoding="utf-8",
+    )  # fmt: skip
+    shown = read_run(folder)
+    assert spent(shown.timing) == [("update", 4, 5), ("sampling", 1.5, 2.25), ("all", 5.5, 7.25)]
+    assert "Where the time went" in page(shown, [])
+    assert spent([]) == []
 
 
 def test_answers_are_of_the_first_seed_by_arm_and_step():

@@ -45,7 +45,9 @@ def test_a_folder_without_a_ledger_is_refused(tmp_path):
         read_run(tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize("name", ["results.json", "stages.json", "config.json", "environment.json", "samples.jsonl"])
+@pytest.mark.parametrize(
+    "name", ["results.json", "stages.json", "config.json", "environment.json", "samples.jsonl", "timing.jsonl"]
+)
 def test_any_other_damaged_file_is_told_and_left_out(tmp_path, name):
     (run_folder(tmp_path, steps=3) / name).write_text('{"half', encoding="utf-8")
     shown = read_run(tmp_path)

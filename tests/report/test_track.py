@@ -78,6 +78,19 @@ def test_trackio_keeps_the_cells_apart_though_it_knows_one_current_run(tmp_path,
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize(("first", "kept"), [(3, [5, 6]), (0, [0, 1, 2, 3, 4, 5, 6])])
+def test_trackio_is_not_told_twice_what_a_stopped_run_has_told_it(tmp_path, monkeypatch, first, kept):
+    """It has steps 0 to 4; the cell is taken up at its state of step 3. A new cell is told from the start."""
+    logged = []
+    made = SimpleNamespace(log=lambda _, step: logged.append(step), finish=lambda: None, _next_step=5)
+    monkeypatch.setitem(sys.modules, "trackio", SimpleNamespace(init=lambda *_, **__: made))
+    mirror = tracker("trackio", tmp_path)
+    for step in range(first, 7):
+        mirror.log({"arm": "beta=0", "seed": 0, "step": step, "gold": 1.0})
+    mirror.close()
+    assert logged == kept
+
+
 def test_another_tracker_is_refused_with_those_that_there_are(tmp_path):
     with pytest.raises(Refusal, match="no tracker 'paper'; there are tensorboard and trackio"):
         tracker("paper", tmp_path)

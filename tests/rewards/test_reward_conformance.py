@@ -11,11 +11,14 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from killick.models.decoding import decode
+from killick.models.reader import Reader
+from killick.models.transformer import Transformer, TransformerConfig
 from killick.rewards.counts import Counts
 from killick.rewards.fit import standardise
 from killick.rewards.head import Head
 from killick.rewards.layers import mlp
 from killick.rewards.pooled import Pooled
+from killick.rewards.scalar import Scalar
 from killick.types import Rollout
 from killick.worlds.arithmetic import Arithmetic
 
@@ -57,12 +60,19 @@ def head(hidden: int | None) -> Head:
     )
 
 
+def scalar() -> Scalar:
+    """A small transformer with one output; room for three columns of padding."""
+    shape = TransformerConfig(14, 14, context=16, hidden=16, layers=2, heads=2, feed_forward=24)
+    return Scalar(Reader(Transformer(shape, seeded(4))), 16, seeded(5)).requires_grad_(False)
+
+
 REWARDS: dict[str, Callable[[Rollout], Tensor]] = {
     "counts": counts(),
     "pooled": Pooled(14, 16, seeded(2)),
     "linear head": head(None),
     "network head": head(8),
     "standardised": standardise(Pooled(14, 16, seeded(3)), babble(100, 0)),
+    "scalar": scalar(),
     "gold": world.gold,
 }
 every_reward = pytest.mark.parametrize("reward", REWARDS.values(), ids=REWARDS.keys())

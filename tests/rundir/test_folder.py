@@ -16,7 +16,17 @@ from typing import Any
 import pytest
 
 from killick.rundir import folder as module
-from killick.rundir.folder import Lock, RunFolder, agree, cell_file, checkpoints, commit, environment, new_folder
+from killick.rundir.folder import (
+    Lock,
+    RunFolder,
+    agree,
+    cell_file,
+    cell_files,
+    checkpoints,
+    commit,
+    environment,
+    new_folder,
+)
 from killick.rundir.ledger import line
 from killick.types import Refusal
 
@@ -305,12 +315,12 @@ def test_a_folder_is_named_by_its_settings(tmp_path: Path, monkeypatch: pytest.M
 # What is in it
 
 
-def test_cells_are_gathered_into_three_files(tmp_path: Path) -> None:
-    """Ledgers apart from samples; stages by seed, in the order of numbers."""
+def test_cells_are_gathered_into_four_files(tmp_path: Path) -> None:
+    """Ledgers apart from samples and timing; stages by seed, in the order of numbers."""
     with closing(enter(tmp_path)) as run:
         for arm, seed in (("beta=1", 10), ("beta=0", 2)):
             cell_file(tmp_path, f"{arm},seed={seed}").parent.mkdir(exist_ok=True)
-            for kind, what in (("jsonl", "gold"), ("samples.jsonl", "prompt")):
+            for kind, what in (("jsonl", "gold"), ("samples.jsonl", "prompt"), ("timing.jsonl", "cpu_s")):
                 text = line({"arm": arm, "seed": seed, "step": 0, what: 1}) + "\n"
                 cell_file(tmp_path, f"{arm},seed={seed}", kind=kind).write_text(text)
             cell_file(tmp_path, f"{arm},seed={seed}", kind="lock").write_text("99\n")
@@ -319,6 +329,9 @@ def test_cells_are_gathered_into_three_files(tmp_path: Path) -> None:
         assert [(row["arm"], row["gold"]) for row in run.rows()] == [("beta=0", 1), ("beta=1", 1)]
         samples = (tmp_path / "samples.jsonl").read_text().splitlines()
         assert [json.loads(row)["prompt"] for row in samples] == [1, 1]
+        timing = (tmp_path / "timing.jsonl").read_text().splitlines()
+        assert [json.loads(row)["cpu_s"] for row in timing] == [1, 1]
+        assert [path.name for path in cell_files(tmp_path)] == ["beta=0,seed=2.jsonl", "beta=1,seed=10.jsonl"]
         assert list(run.found().items()) == [("2", {"found": 2}), ("10", {"found": 10})]
 
 

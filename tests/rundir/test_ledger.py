@@ -196,6 +196,16 @@ def test_a_ledger_that_is_taken_up_drops_what_will_be_written_again(tmp_path: Pa
         assert [found.name for found in tmp_path.iterdir()] == ["x.jsonl"]
 
 
+def test_a_file_that_only_grows_keeps_every_whole_row(tmp_path: Path) -> None:
+    """Timing: what a killed process spent was spent, though its steps are made again."""
+    path = tmp_path / "x.timing.jsonl"
+    path.write_text("".join(line(row(step)) + "\n" for step in (4, 8)) + '{"arm"')
+    ledger = CellLedger(path, None)
+    ledger.append(row(6))
+    ledger.close()
+    assert steps(path) == [4, 8, 6]
+
+
 def test_several_rows_of_one_step_are_kept_or_dropped_together(tmp_path: Path) -> None:
     """Samples: six a step."""
     path = tmp_path / "x.samples.jsonl"

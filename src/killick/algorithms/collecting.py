@@ -10,6 +10,7 @@ from torch import Tensor
 from killick.ops.kl import exact_kl, k1
 from killick.ops.logprobs import entropy
 from killick.ops.masked import masked_mean, masked_sum
+from killick.stopwatch import stopwatch
 from killick.types import NonFinite, Policy, PromptSource, Refusal, Reward, Rollout, Step, check_finite
 
 
@@ -94,16 +95,21 @@ def collect(state: Leashed, reward: Reward, *, prompts: PromptSource) -> Collect
         raise NonFinite(f"At step {step}: {error}") from error
     if len(rollout) != len(asked[0]) * n:
         raise Refusal(f"The policy gave {len(rollout)} responses to {len(asked[0])} prompts, not {n} to each.")
+    stopwatch.lap("sampling")
     scores = reward(rollout)
     if scores.shape != (len(rollout),):
         raise Refusal(f"A reward gives one number per response, shape ({len(rollout)},), not {tuple(scores.shape)}.")
     check_finite("scores are", scores, step=step)
+    stopwatch.lap("proxy")
     old, full = policy.logprobs(rollout)
+    stopwatch.lap("old log-probs")
     before, reference_full = state.reference.logprobs(rollout)
     log_ratio = k1(old, before)
     check_finite("log-ratios of policy and reference are", log_ratio, step=step)
-    if full is None or reference_full is None:
-        return Collected(rollout, scores, old, log_ratio, None, None)
-    kl = masked_sum(exact_kl(full, reference_full), rollout.mask, dim=1)
-    check_finite("exact KL is", kl, step=step)
-    return Collected(rollout, scores, old, log_ratio, kl, float(masked_mean(entropy(full), rollout.mask)))
+    kl, spread = None, None
+    if full is not None and reference_full is not None:
+        kl = masked_sum(exact_kl(full, reference_full), rollout.mask, dim=1)
+        check_finite("exact KL is", kl, step=step)
+        spread = float(masked_mean(entropy(full), rollout.mask))
+    stopwatch.lap("reference")
+    return Collected(rollout, scores, old, log_ratio, kl, spread)

@@ -21,6 +21,7 @@ from killick.ops.losses import clipped, negative_log_likelihood, ppo_clip, value
 from killick.ops.masked import masked_sum
 from killick.optimiser import Adam
 from killick.state import restore, snapshot
+from killick.stopwatch import stopwatch
 from killick.types import Demonstrations, NonFinite, Policy, PromptSource, Refusal, Reward, Rollout, Step, Value
 
 
@@ -102,6 +103,7 @@ def ppo(
             targets(found, state.value, beta=state.beta, config=config, step=state.step),
             demonstrations=demonstrations,
         )
+        stopwatch.lap("update")
         record = found.record(state.step, state.beta, stats)
         state.beta = state.leash.adapt(state.beta, found.mean_kl)
         state.step += 1

@@ -16,6 +16,7 @@ from killick.ops.advantages import group_mean, leave_one_out
 from killick.ops.masked import masked_sum
 from killick.optimiser import Adam
 from killick.state import restore, snapshot
+from killick.stopwatch import stopwatch
 from killick.types import NonFinite, Policy, PromptSource, Refusal, Reward, Step
 
 
@@ -125,6 +126,7 @@ def reinforce(state: ReinforceState, reward: Reward, *, prompts: PromptSource) -
         if not bool(torch.isfinite(norm)):
             raise NonFinite(f"The gradient norm is {float(norm)} at step {state.step}.")
         state.optimiser.step()
+        stopwatch.lap("update")
         record = found.record(state.step, state.beta, {"policy_loss": float(loss.detach()), "grad_norm": float(norm)})
         state.beta = state.leash.adapt(state.beta, found.mean_kl)
         state.step += 1

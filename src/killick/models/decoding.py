@@ -63,18 +63,25 @@ def decode(
     return Rollout(ids, prompt_mask, torch.stack(tokens, 1), torch.stack(masks, 1), drawn, finished)
 
 
-def sequence(rollout: Rollout) -> tuple[Int[Tensor, "batch length"], Bool[Tensor, "batch length"] | None, int]:
+def sequence(
+    rollout: Rollout, *, after: bool = False
+) -> tuple[Int[Tensor, "batch length"], Bool[Tensor, "batch length"] | None, int]:
     """What a network reads to score every response token.
 
+    Args:
+        rollout: prompts and responses.
+        after: the states wanted are those that have read their token (a judge's), not those before it (a speaker's).
+
     Returns:
-        Prompt and response ids without the last one (nothing follows it); their mask, or None where no prompt is
-        padded; and the first column whose state predicts a response token.
+        Prompt and response ids, without the last one unless `after` (nothing follows it); their mask, or None where
+        no prompt is padded; and the column of the first state that is wanted.
     """
-    ids = torch.cat((rollout.prompts, rollout.responses), 1)[:, :-1]
-    first = rollout.prompts.shape[1] - 1
+    stop = None if after else -1
+    ids = torch.cat((rollout.prompts, rollout.responses), 1)[:, :stop]
+    first = rollout.prompts.shape[1] - (0 if after else 1)
     if bool(rollout.prompt_mask.all()):
         return ids, None, first
-    return ids, torch.cat((rollout.prompt_mask, rollout.mask), 1)[:, :-1], first
+    return ids, torch.cat((rollout.prompt_mask, rollout.mask), 1)[:, :stop], first
 
 
 def score(

@@ -1,5 +1,6 @@
 """A critic: the same transformer with one output, read before each response token is written."""
 
+from copy import deepcopy
 from dataclasses import replace
 
 import torch
@@ -23,12 +24,20 @@ class Critic(nn.Module):
         self.network = network
 
     @classmethod
-    def from_network(cls, network: Transformer) -> "Critic":
-        """A critic with copies of another network's weights and a head of zeros, so that it starts by expecting 0."""
+    def from_network(cls, network: Transformer, *, head: nn.Linear | None = None) -> "Critic":
+        """A critic with copies of another network's weights.
+
+        Args:
+            network: a policy's, or the one inside a reward model's backbone.
+            head: a reward model's, copied too; without one the head is zeros, so that the critic starts by expecting 0.
+        """
         config = replace(network.config, outputs=1)
-        copy = Transformer(config, torch.Generator(network.head.weight.device))
+        copy = Transformer(config, torch.Generator(network.embed.weight.device))
         body = {name: tensor for name, tensor in network.state_dict().items() if not name.startswith("head.")}
         copy.load_state_dict(body, strict=False)
+        if head is not None:
+            copy.head = deepcopy(head).requires_grad_()
+            return cls(copy)
         for parameter in copy.head.parameters():
             nn.init.zeros_(parameter)
         return cls(copy)

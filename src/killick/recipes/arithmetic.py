@@ -7,7 +7,7 @@ per digit, then PPO with a critic, one arm for each leash.
 from collections.abc import Generator, Iterator
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -16,6 +16,7 @@ from killick.algorithms.ppo import PPOState, ppo
 from killick.algorithms.ppo_config import PPOConfig
 from killick.algorithms.sft import SFTConfig, SFTState, sft
 from killick.models.policy import TransformerPolicy, check_network
+from killick.models.reader import Reader
 from killick.models.transformer import Transformer, TransformerConfig
 from killick.models.value import Critic
 from killick.preferences.labelers import PlackettLuce, ceiling
@@ -27,6 +28,7 @@ from killick.recipes.ledger import Note, Row, arm_name, ledger_row
 from killick.recipes.settings import check_betas, check_seeds, find_device
 from killick.rewards.counts import Counts
 from killick.rewards.fit import FitConfig, FitState, accuracy, fit
+from killick.rewards.scalar import Scalar
 from killick.rundir.cache import cached
 from killick.rundir.seeds import stage_generator
 from killick.types import Preference, Refusal, check_speaks
@@ -54,12 +56,15 @@ class Config:
         see_eos: let the reward model also count <eos>: its blind spot closes if the rankings show malformed ones.
         overtrained: fit the reward model three times as long at five times the rate.
         critic: compare with a critic's expectation; --no-critic compares scores with the batch mean.
+        critic_from: the critic starts as a copy of the SFT policy with a head of zeros, or of a reward model that
+            reads whole answers, fitted to the same rankings; the proxy stays the digit weights.
         sft_accuracy: stop SFT when this share of sampled answers is right.
         device: auto takes a GPU where there is one.
         workers: processes at once; 0 takes one a core.
         network: the policy's and the critic's shape.
         sft: supervised fine-tuning.
         fit: the reward model's.
+        scalar_fit: that of the reward model from which the critic starts.
         ppo: the optimiser's.
     """
 
@@ -74,12 +79,14 @@ class Config:
     see_eos: bool = False
     overtrained: bool = False
     critic: bool = True
+    critic_from: Literal["policy", "reward"] = "policy"
     sft_accuracy: float = 0.5
     device: str = "auto"
     workers: int = 0
     network: TransformerConfig = field(default_factory=lambda: TransformerConfig(14, 14, context=10, final_norm=False))
     sft: SFTConfig = SFTConfig(steps=1000, batch=256, learning_rate=2e-3, warmup=50)
     fit: FitConfig = FitConfig(steps=60, learning_rate=0.01)
+    scalar_fit: FitConfig = FitConfig(steps=100, batch=32, learning_rate=3e-4)
     ppo: PPOConfig = PPOConfig(iterations=120, batch=64, epochs=4, learning_rate=1e-4, warmup=20, gae_lambda=0.7)
 
     def quick(self) -> "Config":
@@ -112,8 +119,24 @@ class Config:
         check_network(self.network, Arithmetic.vocabulary, prompt=6)
         self.sft.validate()
         self.fit.validate()
+        self.scalar_fit.validate()
+        self.check_critic()
         self.ppo.validate()
         self.ppo.check(Arithmetic.vocabulary, critic=self.critic)
+
+    def check_critic(self) -> None:
+        """Refuse a critic that cannot start as it is asked to.
+
+        Raises:
+            Refusal: where there is none, or its network cannot read a whole answer.
+        """
+        if self.critic_from == "reward" and not self.critic:
+            raise Refusal("--critic-from reward needs a critic; take --no-critic away, or --critic-from.")
+        needed = 6 + Arithmetic.vocabulary.time
+        if self.critic_from == "reward" and self.network.context < needed:
+            raise Refusal(
+                f"--critic-from reward reads whole answers: a context of {needed}, not {self.network.context}."
+            )
 
 
 def arms(config: Config) -> dict[str, tuple[Leash, PPOConfig]]:
@@ -143,6 +166,7 @@ class Prepared:
 
     policy: TransformerPolicy
     reward: Counts
+    critic: Critic | None
 
 
 def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Prepared, dict[str, Any]]]:
@@ -173,7 +197,11 @@ def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Prepared, 
         f"Seed {seed}: SFT accuracy {found['sft_accuracy']:.3f}; reward model accuracy "
         f"{found['reward_accuracy']:.3f} at a ceiling of {found['reward_ceiling']:.3f}; weights {weights}"
     )
-    return Prepared(policy, reward.requires_grad_(False)), found
+    critic = Critic.from_network(policy.network) if config.critic else None
+    if config.critic_from == "reward":
+        critic, whole = yield from judging_critic(config, seed, policy=policy, settings=settings)
+        found |= whole
+    return Prepared(policy, reward.requires_grad_(False), critic), found
 
 
 def supervise(
@@ -201,7 +229,51 @@ def supervise(
 def learn(
     config: Config, seed: int, *, policy: TransformerPolicy, model: Counts
 ) -> Generator[Note, None, dict[str, Any]]:
-    """Rank samples of the SFT policy, split by prompt, fit one weight per token."""
+    """Fit one weight per token to rankings of samples."""
+    learned, held, generator = ranked(config, seed, policy=policy)
+    settings = FitConfig(steps=300, learning_rate=0.05) if config.overtrained else config.fit
+    for step in fit(FitState(model, settings, generator), learned):
+        if step.step % 100 == 99:
+            yield Note(f"Reward model step {step.step + 1}: loss {step.loss:.4f} nats per pair")
+    names = [str(token) if token != EOS else "<eos>" for token in model.tokens.tolist()]
+    found = {
+        "reward_accuracy": accuracy(model, held),
+        "reward_ceiling": ceiling(PlackettLuce(config.kappa), held, gold=Arithmetic().gold(held.rollout)),
+        "reward_pairs": len(learned),
+        "weights": dict(zip(names, model.weights.tolist(), strict=True)),
+    }
+    return {"model": model.state_dict(), "found": found}
+
+
+def judging_critic(
+    config: Config, seed: int, *, policy: TransformerPolicy, settings: dict[str, Any]
+) -> Generator[Note, None, tuple[Critic, dict[str, Any]]]:
+    """A critic that starts from a reward model which reads whole answers, fitted to the same rankings."""
+    generator = stage_generator(seed, "scalar reward model", device=config.device)
+    reader = Reader(policy.network)
+    model = Scalar(reader, config.network.hidden, generator)
+
+    def learn_whole() -> Generator[Note, None, dict[str, Any]]:
+        learned, held, _ = ranked(config, seed, policy=policy)
+        for step in fit(FitState(model, config.scalar_fit, generator), learned):
+            if step.step % 50 == 49:
+                yield Note(f"Scalar reward model step {step.step + 1}: loss {step.loss:.4f} nats per pair")
+        return {"model": model.state_dict(), "found": {"scalar_accuracy": accuracy(model, held)}}
+
+    more = {"scalar_fit": asdict(config.scalar_fit)}
+    saved = yield from cached("arithmetic-scalar", settings | more, build=learn_whole)
+    model.load_state_dict(saved["model"])
+    yield Note(
+        f"Seed {seed}: scalar reward model accuracy {saved['found']['scalar_accuracy']:.3f}; the critic copies it"
+    )
+    return Critic.from_network(reader.network, head=model.head), saved["found"]
+
+
+def ranked(config: Config, seed: int, *, policy: TransformerPolicy) -> tuple[Preference, Preference, torch.Generator]:
+    """Rank samples, split by prompt: those to learn from, those held out, and the stream as it then stands.
+
+    The same at every call: each reward model of a seed learns from the same rankings.
+    """
     world, generator = Arithmetic(), stage_generator(seed, "labels", device=config.device)
     ids, _ = world.prompts(4 * (config.rankings + HELD_OUT), generator)
     sides = torch.tensor([part(text, seed, shares=(0.6, 0.4)) for text in world.questions(ids)], device=ids.device)
@@ -210,18 +282,7 @@ def learn(
         labelled(config, world, policy=speaker, ids=ids[sides == side][:count], generator=generator)
         for side, count in enumerate((config.rankings, HELD_OUT))
     )
-    settings = FitConfig(steps=300, learning_rate=0.05) if config.overtrained else config.fit
-    for step in fit(FitState(model, settings, generator), learned):
-        if step.step % 100 == 99:
-            yield Note(f"Reward model step {step.step + 1}: loss {step.loss:.4f} nats per pair")
-    names = [str(token) if token != EOS else "<eos>" for token in model.tokens.tolist()]
-    found = {
-        "reward_accuracy": accuracy(model, held),
-        "reward_ceiling": ceiling(PlackettLuce(config.kappa), held, gold=world.gold(held.rollout)),
-        "reward_pairs": len(learned),
-        "weights": dict(zip(names, model.weights.tolist(), strict=True)),
-    }
-    return {"model": model.state_dict(), "found": found}
+    return learned, held, generator
 
 
 def labelled(
@@ -237,8 +298,7 @@ def begin(config: Config, cell: Cell, *, prepared: Prepared) -> Begun:
     leash, settings = arms(config)[cell.arm]
     learner, reference = deepcopy(prepared.policy), deepcopy(prepared.policy)
     generator = stage_generator(cell.seed, f"ppo {cell.arm}", device=config.device)
-    critic = Critic.from_network(prepared.policy.network) if config.critic else None
-    state = PPOState(learner, reference, critic, settings, generator, leash)
+    state = PPOState(learner, reference, deepcopy(prepared.critic), settings, generator, leash)
     return state, watch(cell, state, reward=prepared.reward)
 
 

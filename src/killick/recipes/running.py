@@ -12,6 +12,7 @@ from killick.recipes.ledger import Note, Row, in_arm
 from killick.rundir.durable import DamagedError, load_state, prune, save_state, sweep, whole_states, write_json
 from killick.rundir.folder import Lock, cell_file, checkpoints
 from killick.rundir.ledger import CellLedger, plain
+from killick.stopwatch import stopwatch
 from killick.types import Refusal
 
 EVERY = 20
@@ -42,27 +43,47 @@ def run_cell(recipe: ModuleType, config: Any, *, cell: Cell, folder: Path) -> Ge
 def guarded(recipe: ModuleType, config: Any, *, cell: Cell, folder: Path) -> Generator[Note | Row, None, None]:
     """`run_cell` behind its lock, with the errors of the disk as they come."""
     with closing(Lock(cell_file(folder, cell.name, kind="lock"), wait=20)), in_arm(cell.arm):
+        stopwatch.start()
         prepared, found = yield from recipe.prepare(config, cell.seed)
         write_json(folder / "cells" / f"stages,seed={cell.seed}.json", plain(found))
         state, seen = recipe.begin(config, cell, prepared=prepared)
         kept = checkpoints(folder, cell.name)
         sweep(kept)
         yield from restore(state, kept)
+        stopwatch.lap("set-up")
         with (
             closing(CellLedger(cell_file(folder, cell.name), state.step)) as ledger,
             closing(CellLedger(cell_file(folder, cell.name, kind="samples.jsonl"), state.step)) as samples,
+            closing(CellLedger(cell_file(folder, cell.name, kind="timing.jsonl"), None)) as timing,
         ):
+
+            def put_down() -> None:
+                keep(state, kept)
+                stopwatch.lap("states")
+                tell_time(timing, cell, step=state.step)
+
             for event in seen:
+                stopwatch.lap("gold")
                 ledger.append(event.row)
                 for row in event.samples:
                     samples.append(row)
+                stopwatch.lap("ledger")
                 if state.step % EVERY == 0 or state.step == cell.steps:
-                    keep(state, kept)
+                    put_down()
                 try:
                     yield event.row
                 except GeneratorExit:
-                    keep(state, kept)
+                    put_down()
                     raise
+                stopwatch.lap("ledger")
+            tell_time(timing, cell, step=state.step)
+
+
+def tell_time(timing: CellLedger, cell: Cell, *, step: int) -> None:
+    """Append where the time went since the last row: one row a part. A resumed run adds rows and drops none."""
+    for part, (cpu, wall) in stopwatch.take().items():
+        spent = {"part": part, "cpu_s": round(cpu, 4), "wall_s": round(wall, 4)}
+        timing.append({"arm": cell.arm, "seed": cell.seed, "step": step, **spent})
 
 
 def keep(state: Resumable, folder: Path) -> None:

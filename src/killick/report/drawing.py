@@ -1,5 +1,6 @@
 """From a run's folder to its figures and its page; what cannot be drawn is told, and takes nothing else with it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from killick.report.figures import makers
@@ -10,7 +11,7 @@ from killick.rundir.durable import replace_file
 
 
 def draw(folder: Path, *, question: str = "") -> list[str]:
-    """Write `figures/*.pdf`, `figures/*.png` and `report.html` from what the folder holds; old ones are replaced.
+    """Write `figures/*.pdf`, `figures/*.png` and `report.html` from what the folder holds; all older ones go.
 
     A run that is not finished is drawn as far as it went.
 
@@ -50,7 +51,15 @@ def draw_figures(shown: Shown) -> tuple[list[Drawn], list[str]]:
                 replace_file(shown.folder / "figures" / f"{name}.{kind}", files[kind])
         except Exception as error:  # whatever a figure does, the others and the numbers stand
             problems.append(f"Figure {name} is missing: {reason(error)}.")
+    remove_others(shown.folder / "figures", [each.picture.name for each in drawn])
     return drawn, problems
+
+
+def remove_others(folder: Path, names: Sequence[str]) -> None:
+    """Remove the figures that this drawing did not make: what is shown is what the run holds now."""
+    for path in [*folder.glob("*.pdf"), *folder.glob("*.png")]:
+        if path.stem not in names:
+            path.unlink()
 
 
 def reason(error: Exception) -> str:

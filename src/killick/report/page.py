@@ -48,6 +48,7 @@ def page(shown: Shown, drawn: Sequence[Drawn], *, problems: Sequence[str] = (), 
         claims=[claim_row(claim) for claim in shown.results.get("claims", [])],
         figures=[(each.picture, Markup(each.svg)) for each in drawn],
         answers=answers(shown.samples),
+        spent=spent(shown.timing),
         settings=flat(shown.config),
         environment=flat(shown.environment),
         problems=problems,
@@ -107,6 +108,16 @@ def answers(samples: Sequence[Row]) -> dict[str, dict[int, list[Row]]]:
     for row in sorted((row for row in samples if row["seed"] == seed), key=lambda row: (row["arm"], row["step"])):
         found.setdefault(row["arm"], {}).setdefault(row["step"], []).append(row)
     return found
+
+
+def spent(timing: Sequence[Row]) -> list[tuple[str, float, float]]:
+    """CPU and wall seconds of each part over all cells, the dearest first; then their sum."""
+    found: dict[str, tuple[float, float]] = {}
+    for row in timing:
+        cpu, wall = found.get(row["part"], (0.0, 0.0))
+        found[row["part"]] = cpu + row["cpu_s"], wall + row["wall_s"]
+    rows = sorted(((part, *seconds) for part, seconds in found.items()), key=lambda row: -row[1])
+    return [*rows, ("all", sum(row[1] for row in rows), sum(row[2] for row in rows))] if rows else []
 
 
 def cite(shown: Shown) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from killick.rundir.folder import cell_files
 from killick.rundir.ledger import read_rows
 from killick.types import Refusal
 
@@ -70,6 +71,7 @@ class Shown:
         config: settings, nested.
         environment: what it ran on.
         problems: sentences about files that could not be read.
+        timing: where the time of each cell went, by state interval and part.
     """
 
     folder: Path
@@ -80,6 +82,7 @@ class Shown:
     config: Row
     environment: Row
     problems: list[str] = field(default_factory=list)
+    timing: list[Row] = field(default_factory=list)
 
     @property
     def recipe(self) -> str:
@@ -113,14 +116,19 @@ def read_run(folder: Path) -> Shown:
     stages = content("stages.json")
     for path in sorted(folder.glob("cells/stages,seed=*.json")) if not stages else []:
         stages[path.stem.rpartition("=")[2]] = content(f"cells/{path.name}")
-    samples: list[Row] = []
-    for path in [folder / "samples.jsonl"] if (folder / "samples.jsonl").exists() else parts(folder, samples=True):
-        try:
-            samples += read_rows(path, growing=path.parent != folder)
-        except Refusal as refusal:
-            problems.append(str(refusal))
+
+    def beside(kind: str) -> list[Row]:
+        found: list[Row] = []
+        for path in merged_or_cells(folder, kind, cells=kind):
+            try:
+                found += read_rows(path, growing=path.parent != folder)
+            except Refusal as refusal:
+                problems.append(str(refusal))
+        return found
+
+    samples, timing = beside("samples.jsonl"), beside("timing.jsonl")
     results, config, environment = (content(f"{name}.json") for name in ("results", "config", "environment"))
-    return Shown(folder, split(rows), samples, stages, results, config, environment, problems)
+    return Shown(folder, split(rows), samples, stages, results, config, environment, problems, timing)
 
 
 def read_ledger(folder: Path) -> list[Row]:
@@ -129,11 +137,9 @@ def read_ledger(folder: Path) -> list[Row]:
     Raises:
         Refusal: where there is no ledger, or naming the first line that is cut, damaged or of something else.
     """
-    merged = folder / "metrics.jsonl"
-    paths = [merged] if merged.exists() else parts(folder, samples=False)
-    rows = []
+    paths, rows = merged_or_cells(folder, "metrics.jsonl", cells="jsonl"), list[Row]()
     for path in paths:
-        found = read_rows(path, growing=path != merged)
+        found = read_rows(path, growing=path.parent != folder)
         for number, row in enumerate(found, 1):
             if not (type(row.get("arm")) is str and type(row.get("seed")) is int and type(row.get("step")) is int):
                 raise Refusal(f"{path}, line {number}: this is no row of a ledger; it needs arm, seed and step.")
@@ -143,9 +149,9 @@ def read_ledger(folder: Path) -> list[Row]:
     return sorted(rows, key=lambda row: (row["arm"], row["seed"], row["step"]))
 
 
-def parts(folder: Path, *, samples: bool) -> list[Path]:
-    """The ledgers of the cells, or their samples."""
-    return [path for path in sorted(folder.glob("cells/*.jsonl")) if path.name.endswith(".samples.jsonl") == samples]
+def merged_or_cells(folder: Path, name: str, *, cells: str) -> list[Path]:
+    """The merged file of a run; of one that has not merged yet, what its cells have written of that kind."""
+    return [folder / name] if (folder / name).exists() else cell_files(folder, kind=cells)
 
 
 def split(rows: Iterable[Row]) -> list[Arm]:

@@ -73,9 +73,12 @@ class TensorBoard:
 
 
 class Trackio:
-    """Metrics of one cell as one trackio run, in trackio's own place; taken up again, it goes on under its name."""
+    """Metrics of one cell as one trackio run, in trackio's own place; taken up again, it goes on under its name.
 
-    def __init__(self, project: str, name: str):
+    Steps that an earlier process has logged are made again to the same numbers, so they are not logged twice.
+    """
+
+    def __init__(self, project: str, name: str, step: int):
         import trackio
 
         # trackio ends the current run when another begins; a context of its own keeps the cells apart. It also prints
@@ -85,9 +88,14 @@ class Trackio:
                 trackio.init, project, name, resume="allow", embed=False, auto_log_gpu=False, auto_log_cpu=False
             )
 
+        # Which step comes next is trackio's own note, without a public name; one that lacks it logs all. A cell that
+        # begins at 0 is a new run, though one of its name may be there.
+        self.logged = int(getattr(self.run, "_next_step", 0)) if step else 0
+
     def log(self, numbers: dict[str, float], step: int) -> None:
         """Hand them over."""
-        self.run.log(numbers, step)
+        if step >= self.logged:
+            self.run.log(numbers, step)
 
     def close(self) -> None:
         """Wait until all is stored."""
@@ -118,4 +126,4 @@ def tracker(kind: str, folder: Path) -> Tracker:
     if kind == "tensorboard":
         return Tracker(lambda cell, step: TensorBoard(folder / "tensorboard" / cell, step))
     project = f"killick-{folder.resolve().name}"
-    return Tracker(lambda cell, _: Trackio(project, cell))
+    return Tracker(lambda cell, step: Trackio(project, cell, step))

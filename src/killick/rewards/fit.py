@@ -19,11 +19,11 @@ from killick.types import Preference, Refusal, Reward, Rollout, check_finite
 class RewardModel(Protocol):
     """What can be fitted: `score(encode(rollout))` is the reward, and only `score` has weights."""
 
-    def encode(self, rollout: Rollout) -> Tensor:
-        """What of a response the model reads, one row each; computed once."""
+    def encode(self, rollout: Rollout) -> Any:
+        """What of a response the model reads, computed once; rows are picked from it by number."""
         ...
 
-    def score(self, encoded: Tensor) -> Float[Tensor, " batch"]:
+    def score(self, encoded: Any) -> Float[Tensor, " batch"]:
         """One number per row, with gradient."""
         ...
 

@@ -18,6 +18,7 @@ from platformdirs import user_cache_path
 from killick.rundir.durable import DamagedError, load_state, save_state, sweep
 from killick.rundir.folder import Lock
 from killick.rundir.ledger import plain
+from killick.stopwatch import stopwatch
 
 State = dict[str, Any]
 Event = TypeVar("Event")
@@ -54,6 +55,7 @@ def cached(
         wait: seconds to wait for another process that builds the same.
     """
     word = json.dumps([stage, plain(settings), code_version(), torch.__version__], sort_keys=True)
+    stopwatch.lap("set-up")
     name, root = f"{stage}-{hashlib.sha256(word.encode()).hexdigest()[:16]}", cache_root()
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -61,13 +63,17 @@ def cached(
     except OSError as error:
         warnings.warn(f"The cache {root} cannot be used ({error.strerror}).", RuntimeWarning, stacklevel=2)
         return (yield from build())
+    stopwatch.lap("waiting")
     with closing(lock):
         if (root / name).exists():
             try:
-                return load_state(root / name)
+                state = load_state(root / name)
+                stopwatch.lap(f"{stage}, from the cache")
+                return state
             except DamagedError as error:
                 warnings.warn(f"{error}; it is built anew.", RuntimeWarning, stacklevel=2)
         state = yield from build()
+        stopwatch.lap(f"{stage}, built")
         try:
             save_state(root, name, state=state)
         except OSError as error:

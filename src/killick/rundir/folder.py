@@ -20,6 +20,8 @@ from killick.types import Refusal
 
 FREE = ("device", "workers")
 """Settings that may change when a run is taken up again."""
+BESIDE = ("samples.jsonl", "timing.jsonl")
+"""What a cell keeps beside its ledger."""
 
 
 class Lock:
@@ -99,12 +101,12 @@ class RunFolder:
             write_json(saved, settings)
 
     def merge(self) -> None:
-        """Gather what the cells have written: metrics.jsonl, samples.jsonl, stages.json."""
-        cells = self.path / "cells"
-        samples = sorted(cells.glob("*.samples.jsonl"))
-        merge((path for path in sorted(cells.glob("*.jsonl")) if path not in samples), self.path / "metrics.jsonl")
-        merge(samples, self.path / "samples.jsonl")
-        stages = {path.stem.split("=")[1]: json.loads(path.read_text()) for path in cells.glob("stages,seed=*.json")}
+        """Gather what the cells have written: metrics.jsonl, samples.jsonl, timing.jsonl, stages.json."""
+        merge(cell_files(self.path), self.path / "metrics.jsonl")
+        for kind in BESIDE:
+            merge(cell_files(self.path, kind=kind), self.path / kind)
+        found = (self.path / "cells").glob("stages,seed=*.json")
+        stages = {path.stem.split("=")[1]: json.loads(path.read_text()) for path in found}
         write_json(self.path / "stages.json", dict(sorted(stages.items(), key=lambda pair: int(pair[0]))))
 
     def rows(self) -> list[dict[str, Any]]:
@@ -126,8 +128,14 @@ class RunFolder:
 
 
 def cell_file(folder: Path, cell: str, *, kind: str = "jsonl") -> Path:
-    """The ledger of one cell, or its `samples.jsonl`, or its `lock`."""
+    """The ledger of one cell, or its `samples.jsonl`, its `timing.jsonl`, or its `lock`."""
     return folder / "cells" / f"{cell}.{kind}"
+
+
+def cell_files(folder: Path, *, kind: str = "jsonl") -> list[Path]:
+    """The ledgers of all cells that have begun, or what they keep beside them."""
+    found = sorted((folder / "cells").glob(f"*.{kind}"))
+    return [path for path in found if kind in BESIDE or not path.name.endswith(BESIDE)]
 
 
 def checkpoints(folder: Path, cell: str) -> Path:

@@ -66,11 +66,11 @@ class CellLedger:
 
     Args:
         path: made here, or taken up.
-        step: rows from this step on are dropped: what follows will write them again.
+        step: rows from this step on are dropped: what follows will write them again. None keeps all.
     """
 
-    def __init__(self, path: Path, step: int):
-        kept = [row for row in read_rows(path, growing=True) if row["step"] < step]
+    def __init__(self, path: Path, step: int | None):
+        kept = [row for row in read_rows(path, growing=True) if step is None or row["step"] < step]
         if path.exists():
             replace_file(path, "".join(line(row) + "\n" for row in kept).encode())
         else:

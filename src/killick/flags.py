@@ -1,0 +1,76 @@
+"""From a recipe's settings to flags, and from flags to settings; what does not parse is one sentence."""
+
+import difflib
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr
+from dataclasses import fields, is_dataclass, make_dataclass
+from io import StringIO
+from itertools import dropwhile, takewhile
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any, Literal
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """Words to put behind an unknown one: the nearest that exists, or nothing."""
+    close = difflib.get_close_matches(word, known, 1, 0.5)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def parse(name: str, recipe: ModuleType, *, given: list[str]) -> Any:
+    """Settings and the run's own flags; most come from the recipe's dataclass.
+
+    Raises:
+        ValueError: one sentence for an unknown flag (with the nearest) or a value that does not parse.
+    """
+    import tyro
+
+    helps = {
+        "quick": "the same path, smaller, in under a minute",
+        "strict": "exit 1 when a claim does not hold",
+        "open": "show the report in the browser at the end",
+        "out": "run folder: a new one, or one to go on with under the same settings",
+        "track": "mirror the ledger there too",
+    }
+
+    def flag(word: str) -> Any:
+        return Annotated[bool, tyro.conf.FlagCreatePairsOff, tyro.conf.arg(help=helps[word])]
+
+    options = make_dataclass(
+        "Options",
+        [
+            ("config", Annotated[recipe.Config, tyro.conf.arg(name="")]),
+            *((word, flag(word), False) for word in ("quick", "strict", "open")),
+            ("out", Annotated[Path | None, tyro.conf.arg(help=helps["out"])], None),
+            ("track", Annotated[Literal["tensorboard", "trackio"] | None, tyro.conf.arg(help=helps["track"])], None),
+        ],
+    )
+    base = recipe.Config().quick() if "--quick" in given else recipe.Config()
+    said = StringIO()
+    try:
+        with redirect_stderr(said):
+            parsed, unknown = tyro.cli(
+                options, prog=f"killick run {name}", args=given, default=options(base), description=recipe.__doc__,
+                return_unknown_args=True,
+            )  # fmt: skip
+    except SystemExit as stop:
+        if not stop.code:
+            raise
+        # tyro draws a box: a title, what is wrong, a ruler, then help. Only what is wrong is wanted.
+        lines = [line.strip("│╭╮╰╯─- ") for line in said.getvalue().splitlines()]
+        body = takewhile(bool, dropwhile(lambda line: not line, lines[1:]))
+        sentence = " ".join(body).rstrip(".")
+        raise ValueError(f"{sentence}; see killick run {name} --help.") from stop
+    if unknown:
+        word = unknown[0].split("=")[0]
+        raise ValueError(f"killick run {name} has no option {word}{nearest(word, list(flags(base)))}; see --help.")
+    return parsed
+
+
+def flags(config: Any, prefix: str = "--") -> Iterator[str]:
+    """Every flag that a settings dataclass gives."""
+    yield from ("--out", "--quick", "--strict", "--open", "--track") if prefix == "--" else ()
+    for field in fields(config):
+        name = prefix + field.name.replace("_", "-")
+        value = getattr(config, field.name)
+        yield from flags(value, name + ".") if is_dataclass(value) else (name,)

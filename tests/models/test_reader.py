@@ -1,0 +1,71 @@
+"""The reader: the body of another network, copied, whose states have read their token."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from killick.models.decoding import sequence
+from killick.models.policy import TransformerPolicy
+from killick.models.reader import Reader
+from killick.models.transformer import Transformer, TransformerConfig
+from killick.types import Refusal, Rollout, Vocabulary
+
+WORDS = Vocabulary(size=9, time=5, eos=7, pad=8, forbidden=(8,))
+SMALL = TransformerConfig(9, 9, context=12, hidden=16, layers=2, heads=2, feed_forward=24)
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def speaker(config: TransformerConfig = SMALL) -> TransformerPolicy:
+    return TransformerPolicy(Transformer(config, seeded(0)), WORDS)
+
+
+def rollout_of(policy: TransformerPolicy, count: int = 12) -> Rollout:
+    ids = torch.randint(0, 7, (count, 4), generator=seeded(1))
+    return policy.sample((ids, torch.ones_like(ids, dtype=torch.bool)), 1, seeded(2))
+
+
+def test_the_state_after_a_token_is_the_one_that_predicts_the_next() -> None:
+    """The network's own head on it gives the log-probs of token t + 1, for all t but the last (1e-6)."""
+    policy = speaker()
+    rollout = rollout_of(policy)
+    states = Reader(policy.network)(rollout)
+    assert states.shape == (*rollout.responses.shape, 16)
+    speaking = policy.network(*sequence(rollout)).view(*rollout.responses.shape, -1)
+    assert_close(states[:, :-1], speaking[:, 1:], atol=1e-6, rtol=0)
+
+
+def test_a_state_has_read_its_token_and_no_later_one() -> None:
+    """Change response token 2: states 0 and 1 stay, state 2 moves."""
+    policy = speaker()
+    rollout, reader = rollout_of(policy), Reader(policy.network)
+    other = rollout.responses.clone()
+    other[:, 2] = (other[:, 2] + 1) % 7
+    before, after = reader(rollout), reader(replace(rollout, responses=other))
+    assert_close(after[:, :2], before[:, :2], atol=1e-6, rtol=0)
+    assert float((after[:, 2] - before[:, 2]).detach().abs().amax(1).min()) > 1e-4
+
+
+@pytest.mark.parametrize("config", [SMALL, TransformerConfig.llama(9, 9, 12, hidden=16, heads=2, feed_forward=24)])
+def test_a_reader_is_a_copy_without_the_head(config: TransformerConfig) -> None:
+    """Equal weights, no shared storage, all of them trainable even if the other is frozen; the other keeps its head."""
+    policy = speaker(config).requires_grad_(False)
+    reader = Reader(policy.network)
+    mine, theirs = reader.network.state_dict(), policy.network.state_dict()
+    assert {name for name in theirs if name not in mine} == {name for name in theirs if name.startswith("head.")}
+    assert all(torch.equal(mine[name], theirs[name]) for name in mine)
+    places = {p.untyped_storage().data_ptr() for p in policy.parameters()}
+    assert not places & {p.untyped_storage().data_ptr() for p in reader.parameters()}
+    assert all(p.requires_grad for p in reader.parameters())
+    assert policy.network.head.weight.shape == (9, 16)
+
+
+def test_a_context_that_cannot_hold_the_last_token_is_refused() -> None:
+    """4 prompt and 5 response tokens: a policy needs 8, a reader 9."""
+    policy = speaker(replace(SMALL, context=8))
+    with pytest.raises(Refusal, match="9 tokens is longer than the context of 8"):
+        Reader(policy.network)(rollout_of(policy))

@@ -1,0 +1,52 @@
+"""Flags: one for each setting, parsed as typed, and one sentence for whatever is none."""
+
+from pathlib import Path
+
+import pytest
+
+from killick.flags import flags, nearest, parse
+from killick.recipes import answers, arithmetic
+
+
+def test_the_nearest_word_is_offered_only_if_it_is_near() -> None:
+    """Edit distance decides."""
+    assert nearest("answer", ["answers", "emphasis"]) == " (did you mean answers?)"
+    assert nearest("zebra", ["answers", "emphasis"]) == ""
+
+
+def test_every_setting_is_a_flag_nested_ones_with_a_dot() -> None:
+    """And the run's own flags come first."""
+    found = list(flags(arithmetic.Config()))
+    assert found[:5] == ["--out", "--quick", "--strict", "--open", "--track"]
+    assert {"--betas", "--sft-accuracy", "--ppo.clip-range", "--network.feed-forward"} <= set(found)
+    assert len(found) == len(set(found))
+
+
+def test_words_become_settings_of_their_types() -> None:
+    """Over the defaults, or over the smaller ones of --quick."""
+    given = ["--betas", "0", "0.3", "--ppo.clip-range", "0.1", "--seeds", "3", "--out", "here", "--strict"]
+    parsed = parse("arithmetic", arithmetic, given=given)
+    assert (parsed.config.betas, parsed.config.seeds, parsed.config.ppo.clip_range) == ((0.0, 0.3), (3,), 0.1)
+    assert parsed.config.sft == arithmetic.Config().sft
+    assert (parsed.out, parsed.strict, parsed.quick, parsed.open, parsed.track) == (
+        Path("here"),
+        True,
+        False,
+        False,
+        None,
+    )
+    assert parse("arithmetic", arithmetic, given=["--quick"]).config == arithmetic.Config().quick()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["--beta", "1"], "killick run answers has no option --beta (did you mean --betas?); see --help."),
+        (["--seeds", "x"], "see killick run answers --help."),
+    ],
+)
+def test_what_does_not_parse_is_one_sentence(given: list[str], words: str) -> None:
+    with pytest.raises(ValueError, match="killick run answers") as found:
+        parse("answers", answers, given=given)
+    assert words in str(found.value)
+    assert len(str(found.value).splitlines()) == 1
