@@ -79,6 +79,7 @@ def paint(figure: Figure, rows: list[dict[str, Any]]) -> None:
             steps, curve = [row["step"] for row in mine], smoothed([row[column] for row in mine])
             lines += axes.plot(steps, curve, label=arm, markevery=max(1, len(mine) // 6), **marks(index))
     figure.axes[2].set_yscale("symlog", linthresh=1)  # one arm goes a hundred times as far as the others
+    figure.axes[2].yaxis.set_major_formatter("{x:g}")
     for axes in figure.axes[2:]:
         axes.set_xlabel("iteration")
     figure.legend(handles=lines, loc="outside lower center", ncols=len(lines))
