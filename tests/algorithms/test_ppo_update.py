@@ -1,5 +1,6 @@
 """One update of PPO, by hand: policies of free numbers, and the gradient that reaches the optimiser."""
 
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -204,6 +205,19 @@ def test_shared_weights_of_policy_and_critic_are_moved_once_a_step() -> None:
     update(state, batch, demonstrations=None)
     assert both.numbers.tolist()[0] == pytest.approx([0.125] * 3, abs=1e-6)
     assert [float(steps) for steps in state.optimiser.steps] == [1.0]
+
+
+def test_the_critic_may_learn_at_a_rate_of_its_own() -> None:
+    # Adam's first step is the rate in size, whatever the gradient: 1/8 for the policy, 1/2 for the critic.
+    policy, critic = Table([[0.0] * 3]), Table([[0.0] * 3])
+    for rate, expected in ((None, 0.125), (0.5, 0.5)):
+        config = PPOConfig(epochs=1, learning_rate=0.125, value_learning_rate=rate)
+        ours, judge = deepcopy(policy), deepcopy(critic)
+        state = PPOState(ours, Table([[0.0] * 3]), judge, config, torch.Generator())
+        batch = replace(batch_of([[1.0] * 3]), values=torch.zeros(1, 3), returns=torch.ones(1, 3))
+        update(state, batch, demonstrations=None)
+        assert ours.numbers.tolist()[0] == pytest.approx([0.125] * 3, abs=1e-6)
+        assert judge.numbers.tolist()[0] == pytest.approx([expected] * 3, abs=1e-6)
 
 
 def rates_of(**settings: Any) -> list[float]:
