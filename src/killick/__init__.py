@@ -36,6 +36,7 @@ _HOMES = {
     "Rollout": "types",
     "SFTConfig": "algorithms.sft",
     "SFTState": "algorithms.sft",
+    "SGD": "optimiser",
     "Standardised": "rewards.fit",
     "Step": "types",
     "TabularPolicy": "models.tabular",
