@@ -22,9 +22,9 @@ from killick.models.tabular import TabularPolicy
 from killick.ops.kl import exact_kl
 from killick.recipes.answers_claims import claimed, finished
 from killick.recipes.answers_config import Config, arms
-from killick.recipes.answers_demonstrations import demonstrations
 from killick.recipes.answers_draws import distribution
 from killick.recipes.answers_labels import learn, numpy_sampler
+from killick.recipes.answers_tables import all_tables
 from killick.recipes.cells import Begun, Cell, Seen
 from killick.recipes.claims import judge
 from killick.recipes.ledger import Note, Row, ledger_row
@@ -59,26 +59,32 @@ def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Scores, di
     world = Answers()
     labels = ("comparisons", "label_seed", "thin_comparisons", "thin_label_seed", "reward_seed")
     settings = {name: getattr(config, name) for name in labels} | {"fit": asdict(config.fit)}
-    learnt = yield from cached("answers-rewards", settings, build=lambda: built(learn(config)))
+    learnt = yield from cached("answers-rewards", settings, build=lambda: rewards(config))
     scores, found = learnt["scores"], learnt["found"]
+    if config.draws:
+        settings |= {"seed": seed, "draws": config.draws, "reinforce": asdict(config.reinforce)}
+        found |= yield from cached("answers-draws", settings, build=lambda: spread(config, seed))
+    listed = {"reference": world.reference, "gold": world.golds, "scores": scores}
+    return scores, found | {"exact": listed | {"arms": {name: arm.scores for name, arm in arms(config).items()}}}
+
+
+def rewards(config: Config) -> Generator[Note, None, dict[str, Any]]:
+    """The reward models, told in one sentence."""
+    learnt = learn(config)
+    found = learnt["found"]
     yield Note(
         f"Reward model on {config.comparisons} comparisons (answer 7 shown {found['shown_7']} times): loss "
         f"{found['loss_first']:.4f} to {found['loss_last']:.3f}, rank correlation with gold "
         f"{found['rank_correlation']:.3f}; on {config.thin_comparisons}: {found['thin_rank_correlation']:.3f}; gold of "
         f"the reference {found['reference_gold']:.3f}, best possible {found['best_gold']:.3f}"
     )
-    if config.draws:
-        settings |= {"seed": seed, "draws": config.draws, "reinforce": asdict(config.reinforce)}
-        found |= yield from cached("answers-draws", settings, build=lambda: built(distribution(config, seed)))
-        yield Note(f"Seed {seed}: {config.draws} other draws of the {config.thin_comparisons} labels")
-    listed = {"reference": world.reference, "gold": world.golds, "scores": scores}
-    return scores, found | {"exact": listed | {"arms": {name: arm.scores for name, arm in arms(config).items()}}}
+    return learnt
 
 
-def built(state: dict[str, Any]) -> Generator[Note, None, dict[str, Any]]:
-    """A stage that has nothing to say while it is built."""
-    yield from ()
-    return state
+def spread(config: Config, seed: int) -> Generator[Note, None, dict[str, Any]]:
+    """The thin run over other draws, announced, since all cells wait for it."""
+    yield Note(f"{config.draws} draws of the {config.thin_comparisons} labels: fitted and optimised against together")
+    return distribution(config, seed)
 
 
 def begin(config: Config, cell: Cell, *, prepared: Scores) -> Begun:
@@ -134,12 +140,13 @@ def measure(
     """Exact proxy, gold and KL of a policy, its distance to the optimum, and its gold and favourite at each prompt."""
     p = logprobs.exp()
     golds, picks = (p * world.golds).sum(1).tolist(), p.argmax(1).tolist()
+    kl, kl_to_optimum = exact_kl(logprobs.expand(2, -1, -1), torch.stack((world.reference, optimum))).mean(1).tolist()
     return {
         "proxy": world.expected(logprobs, scores),
         "gold": sum(golds) / len(golds),
-        "kl": float(exact_kl(logprobs, world.reference).mean()),
+        "kl": kl,
         "tv_to_optimum": float((p - optimum.exp()).abs().sum(1).mean() / 2),
-        "kl_to_optimum": float(exact_kl(logprobs, optimum).mean()),
+        "kl_to_optimum": kl_to_optimum,
         **{f"gold_{prompt}": gold for prompt, gold in enumerate(golds)},
         **{f"pick_{prompt}": pick for prompt, pick in enumerate(picks)},
     }
@@ -153,4 +160,4 @@ def claims(rows: list[Row], found: dict[str, Any]) -> list[Row]:
 
 def tables(rows: list[Row], found: dict[str, Any]) -> list[Table]:
     """The six demonstrations, the distribution, and the idea in five lines."""
-    return demonstrations(rows, found)
+    return all_tables(rows, found)

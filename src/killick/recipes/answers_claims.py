@@ -1,9 +1,9 @@
 """What the source of the answers recipe says, and the bands in which we take our figures to agree.
 
-The source's random streams are repeated, so a band is 0.01 to either side (the number of threads moves the third
-decimal), or half a unit of the source's last place where it gives fewer. Counts and steps are exact. Ends are the last
-row of an arm; peaks are read at every 25th step, as the source reads them. The last two are ours: what other draws of
-the labels give, with bands of two standard errors of such a share among 20 draws.
+The source's random streams are repeated, so a band is 0.01 to either side: the number of threads moves the third
+decimal, the last that the source gives. Counts and steps are exact. Ends are the last row of an arm; peaks are read at
+every 25th step, as the source reads them. The shares are ours: what other draws of the labels give, with bands of two
+standard errors of such a share among 20 draws.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -60,10 +60,10 @@ def close(id_: str, arm: str | None, *, text: str, value: float, unit: str,
 
 def ends(name: str, arm: str, *, proxy: float | None = None, gold: float, kl: float | None = None) -> list[Claim]:
     """Where an arm ends."""
-    figures = (("proxy", proxy, "deviations"), ("gold", gold, "gold"), ("kl", kl, "nats"))
+    figures = (("proxy", "proxy", proxy, "deviations"), ("gold", "gold", gold, "gold"), ("kl", "KL", kl, "nats"))
     return [
-        close(f"{name}-{figure}", arm, text=f"final {figure}", value=value, unit=unit, measure=column(figure, 1))
-        for figure, value, unit in figures if value is not None
+        close(f"{name}-{figure}", arm, text=f"final {word}", value=value, unit=unit, measure=column(figure, 1))
+        for figure, word, value, unit in figures if value is not None
     ]  # fmt: skip
 
 

@@ -82,26 +82,23 @@ def every_prompt(count: int, generator: torch.Generator) -> Prompts:
 def told(
     world: Answers, scores: Float[Tensor, "4 8"], *, loose: dict[str, Float[Tensor, " reading"]]
 ) -> dict[str, Any]:
-    """One draw in plain numbers: its reward model, what it over-scores, and where gold peaked and ended."""
+    """One draw in plain numbers: its reward model's favourites, what they lose, and where gold peaked and ended.
+
+    The answer that is over-scored is the favourite that loses most gold against the best answer to its prompt.
+    """
     peak = int(loose["gold"].argmax())
-    prompt, answer = overscored(world, scores)
+    picks = scores.argmax(1)
+    lost = world.golds.max(1).values - world.golds[torch.arange(PROMPTS), picks]
+    worst = int(lost.argmax())
     return {
         "rank_correlation": rank_correlation(scores.flatten(), world.golds.flatten()),
-        "over_prompt": prompt,
-        "over_answer": answer,
-        "over_score": float(scores[prompt, answer]),
-        "over_gold": float(world.golds[prompt, answer]),
+        "picks": picks.tolist(),
+        "worst_prompt": worst,
+        "worst_score": float(scores[worst].max()),
+        "worst_lost": float(lost[worst]),
         "peak_gold": float(loose["gold"][peak]),
         "peak_step": EVERY * peak,
         "proxy": float(loose["proxy"][-1]),
         "gold": float(loose["gold"][-1]),
         "kl": float(loose["kl"][-1]),
     }
-
-
-def overscored(world: Answers, scores: Float[Tensor, "4 8"]) -> tuple[int, int]:
-    """Prompt and answer whose score exceeds gold the most, both in deviations of the reference from its mean."""
-    share = world.reference.exp() / PROMPTS
-    mean = (share * world.golds).sum()
-    deviation = (share * (world.golds - mean).square()).sum().sqrt()
-    return divmod(int((scores - (world.golds - mean) / deviation).argmax()), ANSWERS)
