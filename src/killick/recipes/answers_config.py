@@ -88,13 +88,14 @@ class Config:
         check_seeds(self.seeds)
         if len(set(self.breaks)) < len(self.breaks):
             raise Refusal(f"--breaks takes each break once, not {' '.join(self.breaks)}.")
-        for seed in (self.label_seed, self.thin_label_seed, self.reward_seed):
-            check_seed(seed + self.draws)
         find_device(self.device)
         for name, least in (("comparisons", 1), ("thin_comparisons", 1), ("draws", 0), ("workers", 0)):
             if getattr(self, name) < least:
                 flag = name.replace("_", "-")
                 raise Refusal(f"--{flag} must be at least {least}, not {getattr(self, name)}.")
+        for seed in (self.label_seed, self.thin_label_seed, self.reward_seed):
+            check_seed(seed)
+            check_seed(seed + self.draws)
         for settings in (self.reinforce, self.ascent, self.ppo):
             if settings.batch % PROMPTS:
                 raise Refusal(f"A batch must hold the {PROMPTS} prompts equally often, not {settings.batch} in all.")

@@ -38,7 +38,8 @@ def ask(world: Answers, count: int, *, seed: int) -> Iterator[Asked]:
     """The source's questions by numpy: a prompt, two different answers of the reference, a Bradley-Terry draw."""
     rng, reference = np.random.default_rng(seed), world.reference.double().exp().numpy()
     reference = reference / reference.sum(1, keepdims=True)
-    chance = BradleyTerry().probability(world.golds[:, :, None], world.golds[:, None, :]).numpy()
+    pairs = world.golds.repeat_interleave(ANSWERS, 1).flatten(), world.golds.repeat(1, ANSWERS).flatten()
+    chance = BradleyTerry().probability(*pairs).view(PROMPTS, ANSWERS, ANSWERS).numpy()
     for _ in range(count):
         prompt = int(rng.integers(PROMPTS))
         first, second = map(int, rng.choice(ANSWERS, 2, replace=False, p=reference[prompt]))
