@@ -40,6 +40,7 @@ _HOMES = {
     "Standardised": "rewards.fit",
     "Step": "types",
     "TabularPolicy": "models.tabular",
+    "TabularReward": "rewards.tabular",
     "Transformer": "models.transformer",
     "TransformerConfig": "models.transformer",
     "TransformerPolicy": "models.policy",

@@ -31,6 +31,7 @@ from killick.recipes.ledger import Note, Row, ledger_row
 from killick.recipes.tables import Table
 from killick.rewards.tabular import TabularReward
 from killick.rundir.cache import cached
+from killick.rundir.ledger import plain
 from killick.rundir.seeds import stage_generator
 from killick.types import Step
 from killick.worlds.answers import Answers
@@ -64,8 +65,9 @@ def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Scores, di
     if config.draws:
         settings |= {"seed": seed, "draws": config.draws, "reinforce": asdict(config.reinforce)}
         found |= yield from cached("answers-draws", settings, build=lambda: spread(config, seed))
-    listed = {"reference": world.reference, "gold": world.golds, "scores": scores}
-    return scores, found | {"exact": listed | {"arms": {name: arm.scores for name, arm in arms(config).items()}}}
+    climbed = {name: arm.scores for name, arm in arms(config).items()}
+    listed = {"reference": world.reference, "gold": world.golds, "scores": scores, "arms": climbed}
+    return scores, found | {"exact": plain(listed)}
 
 
 def rewards(config: Config) -> Generator[Note, None, dict[str, Any]]:
