@@ -81,7 +81,7 @@ def test_an_unfinished_run_has_it_too(tmp_path):
 
 def test_a_curve_in_words():
     """Gold is best at the second of three points."""
-    told = curve_words("thin", [0.0, 0.5, 1.0], [1.0, 2.0, 0.25])
+    told = curve_words("thin", ([0.0, 0.5, 1.0], [1.0, 2.0, 0.25]))
     assert (
         told
         == f"With the thin reward model gold is best (2.00) at 0.50 nats, beta {BETAS[1]:.2f}, and 0.25 at the end."

@@ -88,7 +88,7 @@ def frontier(shown: Shown) -> Picture | None:
         figure.suptitle("Gold against KL, beside the exact frontier")
         figure.legend(handles=drawn, loc="outside lower center", ncols=3)
 
-    told = " ".join(curve_words(name, *curves[name]) for name in panels)
+    told = " ".join(curve_words(name, curves[name]) for name in panels)
     caption = (
         "The line is every policy reference x exp(score / beta), from a tight leash on the left to none at its right "
         f"end; dashed, the same with gold for the score, which nothing can pass. {told} Follow an arm's faint path to "
@@ -118,8 +118,9 @@ def panel(axes: Axes, world: Listed, *, name: str, curve: Points, arms: list[Arm
     return ceiling + line + crosses
 
 
-def curve_words(name: str, kl: list[float], gold: list[float]) -> str:
+def curve_words(name: str, curve: Points) -> str:
     """Where gold is best along a frontier, and where it ends."""
+    kl, gold = curve
     top = max(range(len(gold)), key=gold.__getitem__)
     return (
         f"With the {name} reward model gold is best ({number(gold[top])}) at {number(kl[top])} nats, beta "
