@@ -220,11 +220,12 @@ def test_the_critic_may_learn_at_a_rate_of_its_own() -> None:
         assert judge.numbers.tolist()[0] == pytest.approx([expected] * 3, abs=1e-6)
 
 
-def rates_of(**settings: Any) -> list[float]:
+def rates_of(part: str = "optimiser", **settings: Any) -> list[float]:
     """The learning rate of every optimiser step."""
     state = state_of([[0.0] * 3] * 2, iterations=10, epochs=4, learning_rate=1e-3, **settings)
     rates: list[float] = []
-    state.optimiser.step = lambda: rates.append(state.optimiser.learning_rate)  # type: ignore[method-assign]
+    optimiser = getattr(state, part)
+    optimiser.step = lambda: rates.append(optimiser.learning_rate)
     for state.step in range(10):
         update(state, batch_of([[1.0] * 3] * 2), demonstrations=None)
     return rates
@@ -242,6 +243,8 @@ def test_the_rate_rises_over_the_iterations_of_the_warm_up(decay: bool) -> None:
     # 5 iterations of 4 epochs: a share (k + 1) / 20 before step k, then 1; with decay, times 1 - k / 40.
     fall = [1 - k / 40 if decay else 1.0 for k in range(40)]
     assert rates_of(warmup=5, decay=decay) == pytest.approx([1e-3 * min(1, (k + 1) / 20) * fall[k] for k in range(40)])
+    # The critic leads: its rate is full at once.
+    assert rates_of("value_optimiser", warmup=5, decay=decay) == pytest.approx([1e-3 * share for share in fall])
 
 
 # The gradient of a real model

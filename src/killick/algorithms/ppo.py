@@ -164,7 +164,7 @@ def set_rates(state: PPOState, index: int, *, planned: int) -> None:
     rise = min(1.0, (before + 1) / (config.warmup * planned)) if config.warmup else 1.0
     fall = 1 - before / (config.iterations * planned) if config.decay else 1.0
     state.optimiser.learning_rate = config.learning_rate * rise * fall
-    state.value_optimiser.learning_rate = state.value_rate * rise * fall
+    state.value_optimiser.learning_rate = state.value_rate * fall  # a new critic leads while the policy warms up
 
 
 def backward(state: PPOState, minibatch: Targets) -> dict[str, Tensor]:

@@ -20,7 +20,7 @@ class PPOConfig:
             is the same.
         learning_rate: Adam's.
         value_learning_rate: Adam's for the critic; None takes the policy's.
-        warmup: iterations over which the rate rises linearly, so that a new critic leads and the policy follows.
+        warmup: iterations over which the policy's rate rises linearly; the critic's is full at once and leads.
         decay: lower the rate linearly to 0 over all planned optimiser steps.
         clip_range: of the probability ratio.
         level: one ratio per token, or one per sequence (the KL charge then joins the score).
