@@ -2,7 +2,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from folders import ledger_rows, lines, put, run_folder
-from killick.report.figures import against_distance, digit_weights, makers, moves, moving_beta, overview, single
+from killick.report.figures import against_distance, digit_weights, makers, moves, moving_beta, overview, single, unfold
 from killick.report.reading import read_run, split
 
 
@@ -113,3 +113,12 @@ def test_arms_whose_names_look_alike_get_files_of_their_own(tmp_path):
 def test_an_empty_ledger_has_no_figure(tmp_path):
     (tmp_path / "metrics.jsonl").write_text("", encoding="utf-8")
     assert [make() for make in makers(read_run(tmp_path)).values()] == [None] * 5
+
+
+def test_a_kl_that_dwarfs_the_others_is_drawn_by_its_logarithm() -> None:
+    scales = []
+    for ends in ([105.0, 0.24], [3.0, 0.24], [0.5, 0.0], [float("nan"), 8.0]):
+        axes = Figure().subplots()
+        unfold(axes, ends)
+        scales.append(axes.get_yscale())
+    assert scales == ["symlog", "linear", "linear", "linear"]

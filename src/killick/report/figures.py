@@ -58,6 +58,7 @@ def overview(shown: Shown) -> Picture | None:
             iterations(axes, column, named=place >= 2)
             if max(lengths) > 4 * min(lengths):
                 logarithmic(axes, lengths)
+        unfold(grid[2], [arm.final(columns[2])[0] for arm in shown.arms])
         for axes in grid[len(columns) :]:
             axes.set_axis_off()
         figure.suptitle("Proxy, gold and KL of every arm")
@@ -80,6 +81,17 @@ def logarithmic(axes: Axes, lengths: list[int]) -> None:
     axes.set_xscale("symlog", linthresh=straight)
     axes.set_xticks([0, *tens], ["0", *map(str, tens)])
     axes.set_xticks([], minor=True)
+
+
+def unfold(axes: Axes, ends: list[float]) -> None:
+    """KL by its logarithm past 1 nat where one arm ends twenty times as far as another: else the near ones lie on 0."""
+    far = [end for end in ends if np.isfinite(end)]
+    if far and max(far) > 20 * max(min(far), 0.05):
+        axes.set_yscale("symlog", linthresh=1)
+        axes.set_ylim(bottom=0)
+        ticks = [0, 0.5, *(10**power for power in range(int(np.log10(max(far))) + 1))]
+        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.set_yticks([], minor=True)
 
 
 def single(arm: Arm, name: str) -> Picture:
