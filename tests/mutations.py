@@ -196,6 +196,8 @@ LOOPS = [
     ("ppo.py", "(state.config.ptx_coefficient * loss).backward()", "loss.backward()", "ptx coefficient dropped"),
     ("ppo.py", "min(1.0, (before + 1) / (config.warmup * planned))", "min(1.0, before / (config.warmup * planned))",
      "warm-up starts at a rate of 0"),
+    ("ppo.py", "state.value_rate * fall", "state.config.learning_rate * fall", "critic learns at the policy's rate"),
+    ("ppo.py", "state.value_rate * fall", "state.value_rate * rise * fall", "critic warms up with the policy"),
     ("ppo.py", "            break\n", "            continue\n", "early stop leaves one minibatch out only"),
     ("ppo.py", "            skipped += 1\n            continue\n", "            skipped += 1\n            break\n",
      "ratio limit ends the update"),

@@ -14,7 +14,9 @@ import torch
 from commands import SHORT, Command, Said, command, ledger, strict
 from killick.console import Plain
 from killick.recipes import RECIPES, answers, pool
-from killick.types import Refusal, Rollout
+from killick.recipes.tables import Table
+from killick.rewards.tabular import TabularReward
+from killick.types import Refusal, Reward, Rollout
 
 COMMON = ["arm", "seed", "step", "proxy", "gold", "kl", "kl_k1", "beta", "entropy", "length", "finished"]
 killick = pytest.fixture(command)
@@ -31,7 +33,8 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Said, set[str
         "import sys; from killick.cli import main; main(sys.argv[2:]);"
         "open(sys.argv[1], 'w').write(' '.join(sys.modules))"
     )
-    words = ["run", "answers", "--quick", "--device", "cpu", "--comparisons", "200", "--out", str(place / "run")]
+    words = ["run", "answers", "--quick", "--device", "cpu", "--comparisons", "200", "--betas", "0.5", "--thin-betas",
+             "--breaks", "--out", str(place / "run")]  # fmt: skip
     command = [sys.executable, "-c", code, str(place / "modules"), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return place / "run", Said(done.returncode, done.stdout, done.stderr), set((place / "modules").read_text().split())
@@ -77,7 +80,7 @@ def test_in_a_pipe_there_are_plain_lines_only(quick: tuple[Path, Said, set[str]]
     lines = said.out.splitlines()
     assert lines[0] == RECIPES["answers"]
     assert lines[1] == f"Run folder: {folder}"
-    assert lines[-1] == f"The report is {folder / 'report.html'}."
+    assert lines[-1].endswith(f"claims hold; the report is {folder / 'report.html'}.")
     assert lines[-2].startswith("Proxy is what the optimiser saw, gold what people want, KL ")
     assert lines[-3].startswith("beta=0.5+reinforce: the proxy went from ")
     assert lines[-4].startswith("beta=0.5+ppo: the proxy went from ")
@@ -152,6 +155,24 @@ def test_strict_fails_when_a_claim_does_not_hold(
         assert f"{int(holds)} of 1 claims hold; the report is" in said.out
 
 
+def test_a_recipes_tables_are_kept_told_and_told_again_from_the_folder(
+    killick: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They come from the ledger and from what the stages found."""
+
+    def tables(rows: list[Any], found: dict[str, Any]) -> list[Table]:
+        return [Table("A title", f"Of {len(rows)} rows.", ["seed"], [[int(seed)] for seed in found])]
+
+    monkeypatch.setattr(answers, "tables", tables, raising=False)
+    said = killick("run", "answers", *SHORT, "--out", "r")
+    assert strict((tmp_path / "r" / "results.json").read_text())["tables"] == [
+        {"title": "A title", "note": f"Of {len(ledger(tmp_path / 'r'))} rows.", "columns": ["seed"], "rows": [[0]]}
+    ]
+    assert "\nA title\nOf " in said.out
+    monkeypatch.delattr(answers, "tables")
+    assert "\nA title\nOf " in killick("report", "r").out
+
+
 def test_open_shows_the_report_in_the_browser(
     killick: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,16 +226,20 @@ def poisoned(monkeypatch: pytest.MonkeyPatch, arm: str, healthy: int) -> None:
     """Give one arm of the answers recipe a reward that scores so many rollouts, then says NaN."""
     whole = answers.begin
 
-    def begin(config: answers.Config, cell: Any, *, prepared: answers.Prepared) -> Any:
-        scored, calls = prepared.reward.forward, []
+    def sick(scores: torch.Tensor) -> Reward:
+        scored, calls = TabularReward(scores), []
 
         def forward(rollout: Rollout) -> torch.Tensor:
             calls.append(rollout)
             return scored(rollout) if len(calls) <= healthy else scored(rollout) * float("nan")
 
-        if cell.arm == arm:
-            prepared.reward.forward = forward  # type: ignore[method-assign]
-        return whole(config, cell, prepared=prepared)
+        return forward
+
+    def begin(config: answers.Config, cell: Any, *, prepared: Any) -> Any:
+        with monkeypatch.context() as patch:
+            if cell.arm == arm:
+                patch.setattr(answers, "TabularReward", sick)
+            return whole(config, cell, prepared=prepared)
 
     monkeypatch.setattr(answers, "begin", begin)
 
@@ -239,7 +264,7 @@ def test_a_process_that_is_killed_is_told_in_one_sentence(killick: Command, monk
     """As by a system that has run out of memory: exit 2, which cell it was, no traceback."""
     whole = answers.begin
 
-    def begin(config: answers.Config, cell: Any, *, prepared: answers.Prepared) -> Any:
+    def begin(config: answers.Config, cell: Any, *, prepared: Any) -> Any:
         if cell.arm.endswith("ppo"):
             os.kill(os.getpid(), signal.SIGKILL)
         return whole(config, cell, prepared=prepared)

@@ -1,4 +1,4 @@
-"""Adam: torch's own numbers, bit for bit, without the rest of `torch.optim`."""
+"""Adam and plain descent: torch's own numbers, bit for bit, without the rest of `torch.optim`."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from killick.optimiser import Adam
+from killick.optimiser import SGD, Adam
 
 modest = settings(max_examples=20, deadline=None, derandomize=True)
 SHAPES = ((3, 4), (4,), (), (2, 3, 2))
@@ -150,3 +150,40 @@ def test_a_state_of_another_shape_or_number_is_a_value_error() -> None:
     fewer = Adam(parameters()[:3], 1e-2).state_dict()
     with pytest.raises(ValueError, match="shorter"):
         optimiser.load_state_dict(fewer)
+
+
+# Plain descent
+
+
+def test_plain_descent_moves_by_rate_times_gradient_and_remembers_nothing() -> None:
+    """From (1, 1) with gradients (2, -0.5) at rate 0.1: (0.8, 1.05), then (0.6, 1.1); what has no gradient stays."""
+    moved, still = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(()))
+    optimiser = SGD([moved, still], 0.1)
+    for expected in ([0.8, 1.05], [0.6, 1.1]):
+        moved.grad = torch.tensor([2.0, -0.5])
+        optimiser.step()
+        assert moved.tolist() == pytest.approx(expected, abs=1e-6)
+    assert still.item() == 1
+    optimiser.zero_grad()
+    assert moved.grad is None
+    optimiser.step()
+    assert moved.tolist() == pytest.approx([0.6, 1.1], abs=1e-6)
+
+
+def test_forty_steps_are_torchs_sgd_bit_for_bit() -> None:
+    """The rate changes on the way, and comes back with a saved state."""
+    mine, theirs = parameters(), parameters()
+    ours, torchs = SGD(mine, 0.05), torch.optim.SGD(theirs, 0.05)
+    for step in range(40):
+        if step == 20:
+            ours.learning_rate = torchs.param_groups[0]["lr"] = 0.01
+        push(mine, step, without=(1,))
+        push(theirs, step, without=(1,))
+        ours.step()
+        torchs.step()
+    assert all(torch.equal(a, b) for a, b in zip(mine, theirs, strict=True))
+    other = SGD(mine, 1.0)
+    other.load_state_dict(ours.state_dict())
+    assert other.learning_rate == 0.01
+    with pytest.raises(KeyError):
+        other.load_state_dict({})

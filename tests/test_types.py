@@ -138,6 +138,16 @@ def test_picking_pairs_leaves_the_rollout_whole() -> None:
     assert (len(preference), len(picked)) == (3, 2)
 
 
+def test_flipped_pairs_change_sides_and_nothing_else() -> None:
+    """Twice is the same as never."""
+    hard = Preference.hard(rollout(), torch.tensor([0, 2]), torch.tensor([1, 3]), group=torch.tensor([4, 4]))
+    flipped = hard.flipped()
+    assert (flipped.chosen.tolist(), flipped.rejected.tolist()) == ([1, 3], [0, 2])
+    assert (flipped.label.tolist(), flipped.margin.tolist(), flipped.group.tolist()) == ([1, 1], [0, 0], [4, 4])
+    assert flipped.flipped().chosen.tolist() == [0, 2]
+    assert flipped.rollout is hard.rollout
+
+
 def test_comparisons_and_rankings_count_their_own_units() -> None:
     """Pairs, and rankings."""
     assert len(Comparison(rollout(), torch.tensor([0, 2, 1]), torch.tensor([1, 3, 2]))) == 3

@@ -1,4 +1,4 @@
-"""Adam over torch's fused kernel, without the rest of `torch.optim`.
+"""Adam over torch's fused kernel, and plain gradient descent, without the rest of `torch.optim`.
 
 The first `torch.optim` optimiser of a process imports torch's compiler just to switch it off: 4 to 6 CPU seconds, more
 than importing torch itself and as much as a third of a whole arm, in every worker. Nothing here is compiled. The
@@ -61,4 +61,36 @@ class Adam:
                 if mine.shape != saved.shape:
                     raise ValueError(f"The optimiser's state has shape {tuple(saved.shape)}, not {tuple(mine.shape)}.")
                 mine.copy_(saved)
+        self.learning_rate = state["rate"]
+
+
+class SGD:
+    """Gradient descent without momentum: each parameter moves by rate x gradient, so a small gradient is a small step.
+
+    Args:
+        parameters: moved in place; those without a gradient stay.
+        learning_rate: may be set anew before any step.
+    """
+
+    def __init__(self, parameters: Iterable[torch.nn.Parameter], learning_rate: float):
+        self.parameters, self.learning_rate = list(parameters), learning_rate
+
+    def zero_grad(self) -> None:
+        """Forget all gradients."""
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Move every parameter that has a gradient."""
+        for parameter in self.parameters:
+            if parameter.grad is not None:
+                parameter.add_(parameter.grad, alpha=-self.learning_rate)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The rate: it remembers nothing else."""
+        return {"rate": self.learning_rate}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave; a missing rate is a KeyError."""
         self.learning_rate = state["rate"]

@@ -6,7 +6,7 @@ This module knows no file, no model and no world.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import torch
@@ -164,6 +164,10 @@ class Preference:
 
     def __len__(self) -> int:
         return len(self.chosen)
+
+    def flipped(self) -> "Preference":
+        """The same pairs judged the other way round, each with its label, margin and group."""
+        return replace(self, chosen=self.rejected, rejected=self.chosen)
 
     def pairs(self, rows: Tensor | slice) -> "Preference":
         """The same preference with these pairs only; the rollout stays whole."""

@@ -23,6 +23,7 @@ def test_the_defaults_are_accepted() -> None:
         ({"micro_batches": 100}, "micro-batches"),
         ({"learning_rate": 0.0}, "learning_rate"),
         ({"learning_rate": float("nan")}, "learning_rate"),
+        ({"value_learning_rate": -1e-3}, "value_learning_rate"),
         ({"clip_range": -0.2}, "clip_range"),
         ({"gamma": 1.1}, "gamma"),
         ({"gae_lambda": -0.1}, "gae_lambda"),

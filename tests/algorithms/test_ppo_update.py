@@ -1,5 +1,6 @@
 """One update of PPO, by hand: policies of free numbers, and the gradient that reaches the optimiser."""
 
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -206,11 +207,25 @@ def test_shared_weights_of_policy_and_critic_are_moved_once_a_step() -> None:
     assert [float(steps) for steps in state.optimiser.steps] == [1.0]
 
 
-def rates_of(**settings: Any) -> list[float]:
+def test_the_critic_may_learn_at_a_rate_of_its_own() -> None:
+    # Adam's first step is the rate in size, whatever the gradient: 1/8 for the policy, 1/2 for the critic.
+    policy, critic = Table([[0.0] * 3]), Table([[0.0] * 3])
+    for rate, expected in ((None, 0.125), (0.5, 0.5)):
+        config = PPOConfig(epochs=1, learning_rate=0.125, value_learning_rate=rate)
+        ours, judge = deepcopy(policy), deepcopy(critic)
+        state = PPOState(ours, Table([[0.0] * 3]), judge, config, torch.Generator())
+        batch = replace(batch_of([[1.0] * 3]), values=torch.zeros(1, 3), returns=torch.ones(1, 3))
+        update(state, batch, demonstrations=None)
+        assert ours.numbers.tolist()[0] == pytest.approx([0.125] * 3, abs=1e-6)
+        assert judge.numbers.tolist()[0] == pytest.approx([expected] * 3, abs=1e-6)
+
+
+def rates_of(part: str = "optimiser", **settings: Any) -> list[float]:
     """The learning rate of every optimiser step."""
     state = state_of([[0.0] * 3] * 2, iterations=10, epochs=4, learning_rate=1e-3, **settings)
     rates: list[float] = []
-    state.optimiser.step = lambda: rates.append(state.optimiser.learning_rate)  # type: ignore[method-assign]
+    optimiser = getattr(state, part)
+    optimiser.step = lambda: rates.append(optimiser.learning_rate)
     for state.step in range(10):
         update(state, batch_of([[1.0] * 3] * 2), demonstrations=None)
     return rates
@@ -228,6 +243,8 @@ def test_the_rate_rises_over_the_iterations_of_the_warm_up(decay: bool) -> None:
     # 5 iterations of 4 epochs: a share (k + 1) / 20 before step k, then 1; with decay, times 1 - k / 40.
     fall = [1 - k / 40 if decay else 1.0 for k in range(40)]
     assert rates_of(warmup=5, decay=decay) == pytest.approx([1e-3 * min(1, (k + 1) / 20) * fall[k] for k in range(40)])
+    # The critic leads: its rate is full at once.
+    assert rates_of("value_optimiser", warmup=5, decay=decay) == pytest.approx([1e-3 * share for share in fall])
 
 
 # The gradient of a real model

@@ -49,10 +49,11 @@ def test_it_reaches_the_closed_form() -> None:
     assert float((learned - optimum).abs().sum(1).max() / 2) < 0.02
 
 
+@pytest.mark.parametrize("optimiser", ["adam", "sgd"])
 @pytest.mark.parametrize("baseline", ["group-mean", "leave-one-out"])
-def test_a_split_run_equals_a_whole_one_bit_for_bit(baseline: str) -> None:
+def test_a_split_run_equals_a_whole_one_bit_for_bit(baseline: str, optimiser: str) -> None:
     world = Answers()
-    config = replace(CONFIG, baseline=baseline)  # type: ignore[arg-type]
+    config = replace(CONFIG, baseline=baseline, optimiser=optimiser)  # type: ignore[arg-type]
     leash = Leash(0.5, target=0.01)
     whole, first, second = (start(config, leash) for _ in range(3))
     rows = [float(step.kl_k1.mean()) for step in reinforce(whole, world.gold, prompts=world.prompts)]
@@ -96,10 +97,45 @@ def test_a_reference_that_moves_is_found_at_the_next_save() -> None:
         state.state_dict()
 
 
-@pytest.mark.parametrize("settings", [{"iterations": 0}, {"batch": 0}, {"n": 1}, {"learning_rate": -1.0}])
+def test_a_reference_that_is_the_policy_reads_no_distance_however_far_it_goes() -> None:
+    # With log-ratio 0 throughout, beta charges nothing: the run is the one without a leash, bit for bit.
+    world, moving, free = Answers(), start(leash=Leash(2.0)), start(leash=Leash(0.0))
+    moving = ReinforceState(moving.policy, moving.policy, CONFIG, torch.Generator().manual_seed(0), Leash(2.0))
+    steps = list(reinforce(moving, world.gold, prompts=world.prompts))
+    list(reinforce(free, world.gold, prompts=world.prompts))
+    assert all(step.kl is not None and not step.kl.any() and not step.kl_k1.any() for step in steps)
+    assert digest(moving.policy.parameters()) == digest(free.policy.parameters()) != digest(start().policy.parameters())
+    again = start(leash=Leash(2.0))
+    again = ReinforceState(again.policy, again.policy, CONFIG, torch.Generator(), Leash(2.0))
+    again.load_state_dict(moving.state_dict())
+    assert again.step == CONFIG.iterations
+
+
+def test_plain_ascent_moves_by_the_rate_times_the_gradient() -> None:
+    world, state = Answers(), start(replace(CONFIG, iterations=1, optimiser="sgd", learning_rate=1.2))
+    before = next(iter(state.policy.parameters())).detach().clone()
+    list(reinforce(state, world.gold, prompts=world.prompts))
+    (logits,) = state.policy.parameters()
+    assert logits.grad is not None
+    assert float(logits.grad.abs().max()) > 1e-3
+    assert torch.allclose(logits.detach(), before - 1.2 * logits.grad, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"iterations": 0}, {"batch": 0}, {"n": 1}, {"learning_rate": -1.0}],
+)
 def test_settings_that_cannot_train_are_refused(settings: dict[str, float]) -> None:
     with pytest.raises(Refusal, match=next(iter(settings))):
         start(replace(CONFIG, **settings))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["optimiser", "baseline"])
+def test_a_choice_that_there_is_not_is_refused_by_name(name: str) -> None:
+    config = replace(CONFIG)
+    object.__setattr__(config, name, "lion")  # the types that tests check would refuse it before
+    with pytest.raises(Refusal, match=f"{name} .* not lion"):
+        config.validate()
 
 
 @pytest.mark.parametrize(("baseline", "compared"), [("group-mean", [0.5, -0.5]), ("leave-one-out", [1.0, -1.0])])

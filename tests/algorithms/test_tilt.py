@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from killick.algorithms.tilt import log_partition, tilt
 from killick.ops.kl import exact_kl
-from killick.types import Refusal
+from killick.types import NonFinite, Refusal
 
 # Five answers to one product question: on brand clean, on brand plain, repeats a word, wrong material, promise thrice.
 REFERENCE = torch.tensor([0.30, 0.35, 0.15, 0.15, 0.05], dtype=torch.float64).log()
@@ -58,6 +58,21 @@ def test_scores_that_would_overflow_exp_give_the_right_limit() -> None:
     assert policy.tolist() == pytest.approx([0.0, 1.0], abs=1e-6)
     huge = tilt(torch.tensor([0.5, 0.5]).log(), torch.tensor([1e30, 2e30]), beta=1e-10).exp()
     assert huge.tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.5])
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
+def test_a_score_that_is_no_number_is_refused_where_the_answer_can_be_given(score: float, beta: float) -> None:
+    scores = torch.tensor([[1.0, 2.0], [1.0, score]])
+    with pytest.raises(NonFinite, match=r"scores are not finite in 1 of 2 rows \(row 1\)"):
+        tilt(torch.tensor([[0.5, 0.5], [0.5, 0.5]]).log(), scores, beta=beta)
+    policy = tilt(torch.tensor([[0.5, 0.5], [1.0, 0.0]]).log(), scores, beta=beta)
+    assert policy[1].exp().tolist() == [1.0, 0.0]
+
+
+def test_at_beta_zero_every_row_has_its_own_best() -> None:
+    policy = tilt(torch.full((3, 2), 0.5).log(), torch.tensor([[1e38, -1e38], [0.0, 1e-30], [-5.0, -5.0]]), beta=0.0)
+    assert policy.exp().tolist() == [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
 
 
 @pytest.mark.parametrize("beta", [-1.0, math.nan, math.inf])

@@ -37,8 +37,9 @@ SUMS = replace(
     ppo=PPOConfig(iterations=9, batch=8, epochs=2, decay=True),
 )  # fmt: skip
 TABLE = replace(
-    answers.Config(device="cpu"), comparisons=40, fit=FitConfig(steps=5), reinforce=ReinforceConfig(iterations=9),
-    ppo=replace(answers.Config().ppo, iterations=9),
+    answers.Config(device="cpu"), comparisons=40, draws=0, fit=FitConfig(steps=5),
+    reinforce=ReinforceConfig(iterations=9), ppo=replace(answers.Config().ppo, iterations=9),
+    ascent=ReinforceConfig(iterations=9, optimiser="sgd"),
 )  # fmt: skip
 WORDS = replace(
     emphasis.Config(device="cpu"), seeds=(0,), pairs=30, validation=20, hidden=4, fit=FitConfig(steps=5, batch=16),
@@ -182,6 +183,8 @@ def test_rows_after_the_last_state_are_written_again(tmp_path: Path, whole: dict
         (arithmetic, replace(SUMS, critic=False), "beta=0.1"),
         (answers, TABLE, "beta=0.5+reinforce"),
         (answers, TABLE, "beta=0.5+ppo"),
+        (answers, TABLE, "beta=0.5+thin+moving"),
+        (answers, TABLE, "beta=0+thin+ascent"),
         (emphasis, WORDS, "beta=0"),
     ],
     ids=lambda value: value if isinstance(value, str) else getattr(value, "__name__", "").split(".")[-1],

@@ -2,7 +2,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from folders import ledger_rows, lines, put, run_folder
-from killick.report.figures import against_distance, digit_weights, makers, moves, moving_beta, overview, single
+from killick.report.figures import against_distance, digit_weights, makers, moves, moving_beta, overview, single, unfold
 from killick.report.reading import read_run, split
 
 
@@ -34,6 +34,20 @@ def test_another_recipe_shows_its_own_column_and_a_bare_one_leaves_the_place_emp
     figure = painted(overview(read_run(tmp_path)))
     assert figure.axes[2].get_ylabel().startswith("KL (k1)")
     assert not figure.axes[3].axison
+
+
+def test_one_long_arm_does_not_squeeze_the_others(tmp_path):
+    """Iterations by their logarithm past a quarter of the shortest arm; a legend of long names has two columns."""
+    rows = [row for arm, steps in (("beta=0+a+very+long+name", 90), ("beta=1", 8)) for row in
+            ledger_rows(arm, 0, steps=steps)]  # fmt: skip
+    (tmp_path / "metrics.jsonl").write_text(lines(rows), encoding="utf-8")
+    figure = painted(overview(read_run(tmp_path)))
+    assert {axes.get_xscale() for axes in figure.axes} == {"symlog"}
+    assert [text.get_text() for text in figure.axes[2].get_xticklabels()] == ["0", "10"]
+    assert figure.legends[0]._ncols == 2
+    even = painted(overview(read_run(run_folder(tmp_path / "even", steps=8))))
+    assert {axes.get_xscale() for axes in even.axes} == {"linear"}
+    assert even.legends[0]._ncols == 3
 
 
 def test_an_arm_shows_where_gold_was_best():
@@ -98,4 +112,13 @@ def test_arms_whose_names_look_alike_get_files_of_their_own(tmp_path):
 
 def test_an_empty_ledger_has_no_figure(tmp_path):
     (tmp_path / "metrics.jsonl").write_text("", encoding="utf-8")
-    assert [make() for make in makers(read_run(tmp_path)).values()] == [None] * 4
+    assert [make() for make in makers(read_run(tmp_path)).values()] == [None] * 5
+
+
+def test_a_kl_that_dwarfs_the_others_is_drawn_by_its_logarithm() -> None:
+    scales = []
+    for ends in ([105.0, 0.24], [3.0, 0.24], [0.5, 0.0], [float("nan"), 8.0]):
+        axes = Figure().subplots()
+        unfold(axes, ends)
+        scales.append(axes.get_yscale())
+    assert scales == ["symlog", "linear", "linear", "linear"]

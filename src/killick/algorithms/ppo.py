@@ -26,7 +26,7 @@ from killick.types import Demonstrations, NonFinite, Policy, PromptSource, Refus
 
 
 class PPOState:
-    """Everything that changes while PPO runs: weights, optimiser, beta, generator, step.
+    """Everything that changes while PPO runs: weights, optimisers, beta, generator, step.
 
     Args:
         policy: optimised in place.
@@ -40,7 +40,7 @@ class PPOState:
         Refusal: where a setting is out of range, or the parts do not go together.
     """
 
-    PARTS = ("policy", "value", "optimiser", "generator", "beta", "step", "reference_digest")
+    PARTS = ("policy", "value", "optimiser", "value_optimiser", "generator", "beta", "step", "reference_digest")
 
     def __init__(
         self,
@@ -58,9 +58,21 @@ class PPOState:
         self.config, self.generator, self.leash = config, generator, leash
         self.beta, self.step = leash.beta, 0
         self.reference_digest = freeze(reference, policy)
-        moved = [*policy.parameters(), *(value.parameters() if value else ())]
-        self.parameters = list(dict.fromkeys(parameter for parameter in moved if parameter.requires_grad))
-        self.optimiser = Adam(self.parameters, config.learning_rate)
+        ours = [parameter for parameter in policy.parameters() if parameter.requires_grad]
+        judging = [parameter for parameter in (value.parameters() if value else ()) if parameter.requires_grad]
+        shared = set(ours)
+        self.optimiser = Adam(ours, config.learning_rate)
+        self.value_optimiser = Adam([parameter for parameter in judging if parameter not in shared], self.value_rate)
+
+    @property
+    def parameters(self) -> list[torch.nn.Parameter]:
+        """All that is moved, each once."""
+        return self.optimiser.parameters + self.value_optimiser.parameters
+
+    @property
+    def value_rate(self) -> float:
+        """The critic's learning rate, before warm-up and decay."""
+        return self.config.value_learning_rate or self.config.learning_rate
 
     def state_dict(self) -> dict[str, Any]:
         """The state as tensors and plain types; the reference is checked, not stored.
@@ -123,6 +135,7 @@ def update(state: PPOState, batch: Targets, *, demonstrations: Demonstrations | 
             parts = rows.tensor_split(config.minibatches)
         minibatch = batch if config.minibatches == 1 else batch[parts[index % config.minibatches]]
         state.optimiser.zero_grad()
+        state.value_optimiser.zero_grad()
         terms = backward(state, minibatch)
         seen.append(terms)
         if config.stop_kl is not None and terms["step_kl"] > config.stop_kl:
@@ -136,20 +149,22 @@ def update(state: PPOState, batch: Targets, *, demonstrations: Demonstrations | 
         if not bool(torch.isfinite(terms["grad_norm"])):
             norm = float(terms["grad_norm"])
             raise NonFinite(f"The gradient norm is {norm} at step {state.step}, in optimiser step {index}.")
-        set_rate(state, index, planned=planned)
+        set_rates(state, index, planned=planned)
         state.optimiser.step()
+        state.value_optimiser.step()
         done += 1
     means = {name: float(torch.stack([t[name] for t in seen if name in t]).float().mean()) for name in seen[0]}
     edges = {"ratio_error": float(seen[0]["ratio_error"]), "ratio_max": max(float(t["ratio_max"]) for t in seen)}
     return means | edges | {"steps_planned": planned, "steps_done": done, "steps_skipped": skipped}
 
 
-def set_rate(state: PPOState, index: int, *, planned: int) -> None:
+def set_rates(state: PPOState, index: int, *, planned: int) -> None:
     """Warm-up and decay count planned optimiser steps, so that an early stop or a resume does not shift them (O-38)."""
     config, before = state.config, state.step * planned + index
     rise = min(1.0, (before + 1) / (config.warmup * planned)) if config.warmup else 1.0
     fall = 1 - before / (config.iterations * planned) if config.decay else 1.0
     state.optimiser.learning_rate = config.learning_rate * rise * fall
+    state.value_optimiser.learning_rate = state.value_rate * fall  # a new critic leads while the policy warms up
 
 
 def backward(state: PPOState, minibatch: Targets) -> dict[str, Tensor]:

@@ -18,8 +18,9 @@ class PPOConfig:
         minibatches: optimiser steps per pass.
         micro_batches: pieces of a minibatch whose gradients are added up, to save the update's memory; the objective
             is the same.
-        learning_rate: Adam's, for policy and critic.
-        warmup: iterations over which the rate rises linearly, so that a new critic leads and the policy follows.
+        learning_rate: Adam's.
+        value_learning_rate: Adam's for the critic; None takes the policy's.
+        warmup: iterations over which the policy's rate rises linearly; the critic's is full at once and leads.
         decay: lower the rate linearly to 0 over all planned optimiser steps.
         clip_range: of the probability ratio.
         level: one ratio per token, or one per sequence (the KL charge then joins the score).
@@ -44,6 +45,7 @@ class PPOConfig:
     minibatches: int = 1
     micro_batches: int = 1
     learning_rate: float = 1e-4
+    value_learning_rate: float | None = None
     warmup: int = 0
     decay: bool = False
     clip_range: float = 0.2
@@ -76,7 +78,8 @@ class PPOConfig:
         for name, known in (("level", ("token", "sequence")), ("baseline", ("batch-mean", "leave-one-out"))):
             if getattr(self, name) not in known:
                 raise Refusal(f"PPO knows the {name} {' and '.join(known)}, not {getattr(self, name)}.")
-        for name in ("learning_rate", "clip_range", "max_grad_norm", "value_clip_range", "ratio_limit", "stop_kl"):
+        positive = ("clip_range", "max_grad_norm", "value_clip_range", "ratio_limit", "stop_kl")
+        for name in ("learning_rate", "value_learning_rate", *positive):
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise Refusal(f"PPO needs a positive {name}, not {value:g}.")

@@ -14,10 +14,12 @@ from killick.algorithms.leash import Leash
 from killick.algorithms.reference import check_same, check_unmoved, freeze
 from killick.ops.advantages import group_mean, leave_one_out
 from killick.ops.masked import masked_sum
-from killick.optimiser import Adam
+from killick.optimiser import SGD, Adam
 from killick.state import restore, snapshot
 from killick.stopwatch import stopwatch
 from killick.types import NonFinite, Policy, PromptSource, Refusal, Reward, Step
+
+OPTIMISERS: dict[str, type[Adam | SGD]] = {"adam": Adam, "sgd": SGD}
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,9 @@ class ReinforceConfig:
         iterations: rollouts, each followed by one update.
         batch: prompts per rollout.
         n: responses per prompt.
-        learning_rate: Adam's.
+        learning_rate: the optimiser's; of the gradient of a mean over all responses.
         baseline: the mean over the prompt's own responses, or over its other ones.
+        optimiser: adam, whose steps hardly depend on how rarely an answer is drawn, or sgd, plain gradient ascent.
     """
 
     iterations: int = 301
@@ -37,6 +40,7 @@ class ReinforceConfig:
     n: int = 64
     learning_rate: float = 0.05
     baseline: Literal["group-mean", "leave-one-out"] = "group-mean"
+    optimiser: Literal["adam", "sgd"] = "adam"
 
     def validate(self) -> None:
         """Refuse settings that cannot train.
@@ -49,6 +53,9 @@ class ReinforceConfig:
                 raise Refusal(f"REINFORCE needs {name} of at least {least}, not {getattr(self, name)}.")
         if not 0 < self.learning_rate < float("inf"):
             raise Refusal(f"REINFORCE needs a positive learning_rate, not {self.learning_rate:g}.")
+        for name, known in (("baseline", ("group-mean", "leave-one-out")), ("optimiser", tuple(OPTIMISERS))):
+            if getattr(self, name) not in known:
+                raise Refusal(f"REINFORCE knows the {name} {' and '.join(known)}, not {getattr(self, name)}.")
 
 
 class ReinforceState:
@@ -56,7 +63,7 @@ class ReinforceState:
 
     Args:
         policy: optimised in place.
-        reference: never moves, unless it is `policy` itself.
+        reference: never moves, unless it is `policy` itself (a moving reference, on purpose: no leash holds then).
         config: settings.
         generator: every draw of the loop comes from it.
         leash: beta, fixed or adaptive.
@@ -81,7 +88,8 @@ class ReinforceState:
         self.generator, self.leash = generator, leash
         self.beta, self.step = leash.beta, 0
         self.reference_digest = freeze(reference, policy)
-        self.optimiser = Adam((p for p in policy.parameters() if p.requires_grad), config.learning_rate)
+        trained = (parameter for parameter in policy.parameters() if parameter.requires_grad)
+        self.optimiser = OPTIMISERS[config.optimiser](trained, config.learning_rate)
 
     def state_dict(self) -> dict[str, Any]:
         """The state as tensors and plain types; the reference is checked, not stored.

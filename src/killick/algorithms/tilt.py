@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from killick.types import Refusal
+from killick.types import Refusal, check_finite
 
 
 def tilt(
@@ -21,12 +21,14 @@ def tilt(
 
     Raises:
         Refusal: at a beta below 0, infinite or NaN.
+        NonFinite: where a score of a possible answer is no finite number.
 
     Source: Korbak et al. 2022, arXiv 2205.11275; Rafailov et al. 2023, arXiv 2305.18290, equation 4.
     """
     if not 0 <= beta < float("inf"):
         raise Refusal(f"beta must be 0 or more and finite, not {beta:g}.")
     possible = reference > -torch.inf
+    check_finite("scores are", reward.where(possible, 0.0))
     reward = reward.where(possible, -torch.inf)
     best = reward.max(-1, keepdim=True).values
     if beta == 0:

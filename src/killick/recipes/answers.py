@@ -1,236 +1,165 @@
-"""Answers: 4 prompts x 8 answers. How close do REINFORCE and PPO come to the exact optimum of the same table?
+"""Answers: 4 prompts x 8 answers. How close do REINFORCE and PPO come to the exact optimum, and what is it worth?
 
-A reward model from noisy comparisons, two optimisers on a table of logits, and the closed form beside them. Proxy, gold
-and KL in its ledger are exact expectations, not sample means.
+Reward models from noisy comparisons, optimisers on a table of logits, and the closed form beside them; then the same
+with few comparisons, and with one thing after another broken. Proxy, gold and KL in its ledger are exact expectations,
+not sample means, and the KL is to the reference where the run began, whatever reference an arm is charged for.
 """
 
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterator
+from dataclasses import asdict
 from typing import Any
 
-import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from killick.algorithms.leash import Leash
 from killick.algorithms.ppo import PPOState, ppo
 from killick.algorithms.ppo_config import PPOConfig
-from killick.algorithms.reinforce import ReinforceConfig, ReinforceState, reinforce
+from killick.algorithms.reinforce import ReinforceState, reinforce
 from killick.algorithms.tilt import tilt
 from killick.models.tabular import TabularPolicy
 from killick.ops.kl import exact_kl
-from killick.ops.stats import rank_correlation
-from killick.preferences.labelers import BradleyTerry
+from killick.recipes.answers_claims import claimed, finished
+from killick.recipes.answers_config import Config, arms
+from killick.recipes.answers_draws import distribution
+from killick.recipes.answers_labels import learn, numpy_sampler
+from killick.recipes.answers_tables import all_tables
 from killick.recipes.cells import Begun, Cell, Seen
-from killick.recipes.ledger import Note, Row, arm_name, ledger_row
-from killick.recipes.settings import check_betas, check_seed, check_seeds, find_device
-from killick.rewards.fit import FitConfig, FitState, Standardised, fit, standardise
-from killick.rewards.head import Head
-from killick.rewards.layers import mlp
+from killick.recipes.claims import judge
+from killick.recipes.ledger import Note, Row, ledger_row
+from killick.recipes.tables import Table
+from killick.rewards.tabular import TabularReward
+from killick.rundir.cache import cached
+from killick.rundir.ledger import plain
 from killick.rundir.seeds import stage_generator
-from killick.types import Comparison, Preference, Refusal, Step
-from killick.worlds.answers import ANSWERS, PROMPTS, Answers
+from killick.types import Step
+from killick.worlds.answers import Answers
 
-
-@dataclass(frozen=True)
-class Config:
-    """Settings of the answers recipe. The defaults are the source's, down to its random streams.
-
-    Args:
-        betas: the leashes, one arm for each and each algorithm: reward deviations per nat.
-        seeds: of the policies' draws; every arm runs once for each.
-        comparisons: labelled pairs that the reward model learns from.
-        label_seed: numpy's, of the comparisons.
-        reward_seed: of the reward model's start.
-        device: auto takes a GPU where there is one (the table is small: a CPU is faster).
-        workers: processes at once; 0 takes one a core.
-        fit: the reward model's.
-        reinforce: the first optimiser's.
-        ppo: the second's.
-    """
-
-    betas: tuple[float, ...] = (0.5,)
-    seeds: tuple[int, ...] = (0,)
-    comparisons: int = 2000
-    label_seed: int = 2
-    reward_seed: int = 4
-    device: str = "auto"
-    workers: int = 0
-    fit: FitConfig = FitConfig(steps=400, learning_rate=0.02)
-    reinforce: ReinforceConfig = ReinforceConfig()
-    ppo: PPOConfig = PPOConfig(
-        iterations=301,
-        batch=4,
-        n=64,
-        epochs=4,
-        learning_rate=0.02,
-        decay=True,
-        level="sequence",
-        baseline="leave-one-out",
-    )
-
-    def quick(self) -> "Config":
-        """The same path, shorter."""
-        return replace(self, reinforce=replace(self.reinforce, iterations=51), ppo=replace(self.ppo, iterations=51))
-
-    def validate(self) -> None:
-        """Refuse settings that cannot run.
-
-        Raises:
-            Refusal: naming the field.
-        """
-        check_betas(self.betas)
-        check_seeds(self.seeds)
-        for seed in (self.label_seed, self.reward_seed):
-            check_seed(seed)
-        find_device(self.device)
-        if self.comparisons < 1:
-            raise Refusal(f"--comparisons must be at least 1, not {self.comparisons}.")
-        if self.reinforce.batch % PROMPTS or self.ppo.batch % PROMPTS:
-            raise Refusal(f"A batch must hold the {PROMPTS} prompts equally often.")
-        self.fit.validate()
-        self.reinforce.validate()
-        self.ppo.validate()
-        self.ppo.check(Answers.vocabulary, critic=False, demonstrations=False)
-
-
-def arms(config: Config) -> dict[str, tuple[float, str]]:
-    """What each arm is: a beta and an optimiser."""
-    return {arm_name(beta, name): (beta, name) for beta in config.betas for name in ("reinforce", "ppo")}
+__all__ = ["Config", "begin", "cells", "claims", "prepare", "seconds", "tables"]
 
 
 def cells(config: Config) -> list[Cell]:
-    """Every arm at every seed."""
-    steps = {"reinforce": config.reinforce.iterations, "ppo": config.ppo.iterations}
-    return [Cell(arm, seed, steps[name]) for arm, (_, name) in arms(config).items() for seed in config.seeds]
+    """Every arm at every seed, the longest first."""
+    found = [Cell(name, seed, arm.optimiser.iterations) for name, arm in arms(config).items() for seed in config.seeds]
+    return sorted(found, key=lambda cell: -cell.steps)
 
 
 def seconds(config: Config) -> float:
     """Rough CPU seconds of a run on one core of 2023, for the announcement."""
-    return 5 + 0.004 * sum(cell.steps for cell in cells(config))
+    drawn = (0.2 + 0.012 * config.draws) * config.reinforce.iterations / 30 if config.draws else 0
+    return 3 + 0.0015 * sum(cell.steps for cell in cells(config)) + drawn * len(config.seeds)
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """What all arms begin with: the world, the reward, and its score of each of the 32 answers."""
-
-    world: Answers
-    reward: Standardised
-    scores: Tensor
+Scores = dict[str, Float[Tensor, "4 8"]]
+"""Each of the 32 answers under each reward model, and under gold."""
 
 
-def prepare(config: Config, _: int) -> Generator[Note, None, tuple[Prepared, dict[str, Any]]]:
-    """Comparisons and reward model, in half a second; the seed of a cell is of its policy's draws only."""
+def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Scores, dict[str, Any]]]:
+    """Comparisons and reward models; they are the same for all seeds, which are of the policies' draws."""
     world = Answers()
-    preference = compare(world, config.comparisons, seed=config.label_seed)
-    start = torch.Generator().manual_seed(config.reward_seed)
-    model = Head(world.features, mlp(4, 16, generator=start, activation="tanh"))
-    losses = [step.loss for step in fit(FitState(model, config.fit, torch.Generator()), preference)]
-    everything = world.everything()
-    reward = standardise(model, everything, weights=everything.logprobs[:, 0].exp())
-    scores = reward(everything).view(PROMPTS, ANSWERS)
-    shown = preference.rollout.responses[torch.cat((preference.chosen, preference.rejected))]
-    found = {
-        "shown_7": int((shown == 7).sum()),
-        "loss_first": losses[0],
-        "loss_last": losses[-1],
-        "rank_correlation": rank_correlation(scores.flatten(), world.golds.flatten()),
-        "reference_gold": world.expected(world.reference, world.golds),
-        "best_gold": world.best,
-    }
+    labels = ("comparisons", "label_seed", "thin_comparisons", "thin_label_seed", "reward_seed")
+    settings = {name: getattr(config, name) for name in labels} | {"fit": asdict(config.fit)}
+    learnt = yield from cached("answers-rewards", settings, build=lambda: rewards(config))
+    scores, found = learnt["scores"], learnt["found"]
+    if config.draws:
+        settings |= {"seed": seed, "draws": config.draws, "reinforce": asdict(config.reinforce)}
+        found |= yield from cached("answers-draws", settings, build=lambda: spread(config, seed))
+    climbed = {name: arm.scores for name, arm in arms(config).items()}
+    listed = {"reference": world.reference, "gold": world.golds, "scores": scores, "arms": climbed}
+    return scores, found | {"exact": plain(listed)}
+
+
+def rewards(config: Config) -> Generator[Note, None, dict[str, Any]]:
+    """The reward models, told in one sentence."""
+    learnt = learn(config)
+    found = learnt["found"]
     yield Note(
-        f"Reward model on {len(preference)} comparisons (answer 7 shown {found['shown_7']} times): loss "
-        f"{losses[0]:.4f} to {losses[-1]:.3f}, rank correlation with gold {found['rank_correlation']:.3f}; gold of the "
-        f"reference {found['reference_gold']:.3f}, best possible {world.best:.3f}"
+        f"Reward model on {config.comparisons} comparisons (answer 7 shown {found['shown_7']} times): loss "
+        f"{found['loss_first']:.4f} to {found['loss_last']:.3f}, rank correlation with gold "
+        f"{found['rank_correlation']:.3f}; on {config.thin_comparisons}: {found['thin_rank_correlation']:.3f}; gold of "
+        f"the reference {found['reference_gold']:.3f}, best possible {found['best_gold']:.3f}"
     )
-    return Prepared(world, reward.to(config.device), scores), found
+    return learnt
 
 
-def begin(config: Config, cell: Cell, *, prepared: Prepared) -> Begun:
+def spread(config: Config, seed: int) -> Generator[Note, None, dict[str, Any]]:
+    """The thin run over other draws, announced, since all cells wait for it."""
+    yield Note(f"{config.draws} draws of the {config.thin_comparisons} labels: fitted and optimised against together")
+    return distribution(config, seed)
+
+
+def begin(config: Config, cell: Cell, *, prepared: Scores) -> Begun:
     """REINFORCE (with the source's draws) or PPO from the reference, not yet moved."""
-    beta, name = arms(config)[cell.arm]
-    world, generator = prepared.world, stage_generator(cell.seed, name, device=config.device)
-    policy, reference = tables(config, world)
-    if name == "reinforce":
-        first = ReinforceState(policy, reference, config.reinforce, generator, Leash(beta))
-        policy.sampler = numpy_sampler(first, cell.seed, n=config.reinforce.n)
-        steps = reinforce(first, prepared.reward, prompts=world.prompts)
-        return first, watch(cell, policy, steps=steps, prepared=prepared, beta=beta)
-    second = PPOState(policy, reference, None, config.ppo, generator, Leash(beta))
-    steps = ppo(second, prepared.reward, prompts=world.prompts)
-    return second, watch(cell, policy, steps=steps, prepared=prepared, beta=beta)
+    arm, world = arms(config)[cell.arm], Answers()
+    scores, leash, settings = prepared[arm.scores], Leash(arm.beta), arm.optimiser
+    policy, reference = speakers(config, world)
+    reward = TabularReward(scores.to(config.device))
+    state: PPOState | ReinforceState
+    if isinstance(settings, PPOConfig):
+        generator = stage_generator(cell.seed, "ppo", device=config.device)
+        state = PPOState(policy, reference, None, settings, generator, leash)
+        steps = ppo(state, reward, prompts=world.prompts)
+    else:
+        generator = stage_generator(cell.seed, "reinforce", device=config.device)
+        state = ReinforceState(policy, policy if arm.moving else reference, settings, generator, leash)
+        policy.sampler = numpy_sampler(state, cell.seed, n=settings.n)
+        steps = reinforce(state, reward, prompts=world.prompts)
+    optimum = tilt(world.reference, scores, beta=arm.beta)
+    return state, watch(cell, policy, steps=steps, scores=scores, optimum=optimum)
 
 
-def compare(world: Answers, count: int, *, seed: int) -> Preference:
-    """The source's comparisons: a prompt, two different answers of the reference, a Bradley-Terry draw, by numpy."""
-    rng, reference = np.random.default_rng(seed), world.reference.double().exp().numpy()
-    reference = reference / reference.sum(1, keepdims=True)
-    first, second, wins = [], [], []
-    for _ in range(count):
-        prompt = int(rng.integers(PROMPTS))
-        a, b = rng.choice(ANSWERS, 2, replace=False, p=reference[prompt])
-        rows = torch.tensor((a, b)) + ANSWERS * prompt
-        gold = world.golds.flatten()[rows]
-        wins.append(rng.uniform() < float(BradleyTerry().probability(gold[:1], gold[1:])))
-        first.append(int(rows[0]))
-        second.append(int(rows[1]))
-    pair = Comparison(world.everything(), torch.tensor(first), torch.tensor(second))
-    won = torch.tensor(wins)
-    return Preference.hard(pair.rollout, pair.first.where(won, pair.second), pair.second.where(won, pair.first))
-
-
-def numpy_sampler(state: ReinforceState, seed: int, *, n: int) -> Callable[[Tensor, torch.Generator], Tensor]:
-    """Draw as the source does: numpy's choice, `n` answers a prompt, prompts in order.
-
-    The stream is part of no saved state: where the state was put down at a step, it is wound forward to it. A choice
-    takes one uniform number per answer.
-    """
-    rng, drawn = np.random.default_rng(seed), 0
-
-    def choose(log_probs: Tensor, _: torch.Generator) -> Tensor:
-        nonlocal drawn
-        rng.random((state.step - drawn) * len(log_probs))
-        drawn = state.step + 1
-        rows = log_probs[::n].double().exp().cpu().numpy()
-        answers = [rng.choice(ANSWERS, n, p=row / row.sum()) for row in rows]
-        return torch.tensor(np.concatenate(answers), device=log_probs.device)
-
-    return choose
-
-
-def tables(config: Config, world: Answers) -> tuple[TabularPolicy, TabularPolicy]:
+def speakers(config: Config, world: Answers) -> tuple[TabularPolicy, TabularPolicy]:
     """The policy and its reference, both at the reference's log-probs."""
     logits = world.reference[:, None].to(config.device)
     return TabularPolicy(logits, world.vocabulary), TabularPolicy(logits, world.vocabulary)
 
 
 @torch.no_grad()
-def standing(policy: TabularPolicy) -> Tensor:
-    """The policy's log-probs as they stand now: [prompt, answer]."""
+def standing(policy: TabularPolicy) -> Float[Tensor, "4 8"]:
+    """The policy's log-probs as they stand now."""
     return policy.table()[:, 0].cpu()
 
 
 def watch(
-    cell: Cell, policy: TabularPolicy, *, steps: Iterator[Step], prepared: Prepared, beta: float
-) -> Iterator[Seen]:
+    cell: Cell, policy: TabularPolicy, *, steps: Iterator[Step], scores: Float[Tensor, "4 8"],
+    optimum: Float[Tensor, "4 8"],
+) -> Iterator[Seen]:  # fmt: skip
     """The cell's steps with exact figures of the policy that drew them, before its update."""
-    world, optimum = prepared.world, tilt(prepared.world.reference, prepared.scores, beta=beta)
+    world = Answers()
     while True:
         now = standing(policy)  # after a restore at the first turn, after the last update at the others
         step = next(steps, None)
         if step is None:
             return
         row = ledger_row(cell.arm, cell.seed, step=step, gold=world.gold(step.rollout), vocabulary=world.vocabulary)
-        yield Seen(row | measure(prepared, now, optimum=optimum))
+        yield Seen(row | measure(world, now, scores=scores, optimum=optimum))
 
 
-def measure(prepared: Prepared, logprobs: Tensor, *, optimum: Tensor) -> Row:
-    """Exact proxy, gold and KL of a policy, and its distance to the optimum."""
-    world = prepared.world
+def measure(
+    world: Answers, logprobs: Float[Tensor, "4 8"], *, scores: Float[Tensor, "4 8"], optimum: Float[Tensor, "4 8"]
+) -> Row:
+    """Exact proxy, gold and KL of a policy, its distance to the optimum, and its gold and favourite at each prompt."""
+    p = logprobs.exp()
+    golds, picks = (p * world.golds).sum(1).tolist(), p.argmax(1).tolist()
+    kl, kl_to_optimum = exact_kl(logprobs.expand(2, -1, -1), torch.stack((world.reference, optimum))).mean(1).tolist()
     return {
-        "proxy": world.expected(logprobs, prepared.scores),
-        "gold": world.expected(logprobs, world.golds),
-        "kl": float(exact_kl(logprobs, world.reference).mean()),
-        "tv_to_optimum": float((logprobs.exp() - optimum.exp()).abs().sum(1).mean() / 2),
-        "kl_to_optimum": float(exact_kl(logprobs, optimum).mean()),
+        "proxy": world.expected(logprobs, scores),
+        "gold": sum(golds) / len(golds),
+        "kl": kl,
+        "tv_to_optimum": float((p - optimum.exp()).abs().sum(1).mean() / 2),
+        "kl_to_optimum": kl_to_optimum,
+        **{f"gold_{prompt}": gold for prompt, gold in enumerate(golds)},
+        **{f"pick_{prompt}": pick for prompt, pick in enumerate(picks)},
     }
+
+
+def claims(rows: list[Row], found: dict[str, Any]) -> list[Row]:
+    """The source's figures beside ours: of its own draws, which are seed 0, in the arms that ran to its end."""
+    source = {seed: stages for seed, stages in found.items() if seed == "0"}
+    return judge(claimed(source), finished(rows), found=source)
+
+
+def tables(rows: list[Row], found: dict[str, Any]) -> list[Table]:
+    """The six demonstrations, the distribution, and the idea in five lines."""
+    return all_tables(rows, found)

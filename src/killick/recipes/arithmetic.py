@@ -87,7 +87,9 @@ class Config:
     sft: SFTConfig = SFTConfig(steps=1000, batch=256, learning_rate=2e-3, warmup=50)
     fit: FitConfig = FitConfig(steps=60, learning_rate=0.01)
     scalar_fit: FitConfig = FitConfig(steps=100, batch=32, learning_rate=3e-4)
-    ppo: PPOConfig = PPOConfig(iterations=120, batch=64, epochs=4, learning_rate=1e-4, warmup=20, gae_lambda=0.7)
+    ppo: PPOConfig = PPOConfig(
+        iterations=120, batch=64, epochs=4, learning_rate=1e-4, value_learning_rate=5e-4, warmup=20, gae_lambda=0.5
+    )
 
     def quick(self) -> "Config":
         """The same path, smaller, in well under a minute."""

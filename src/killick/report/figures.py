@@ -7,9 +7,11 @@ from functools import partial
 import numpy as np
 import torch
 from jaxtyping import Float
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from killick.hacking.scaling import Scaling, fit_scaling
+from killick.report.frontier import frontier
 from killick.report.picture import OWN, Picture, iterations, kl_column, trace
 from killick.report.reading import WINDOW, Arm, Shown, masked_mean, slug
 from killick.report.style import COLOURS, INK
@@ -30,6 +32,7 @@ def makers(shown: Shown) -> dict[str, Maker]:
         found[name] = partial(single, arm, name)
     return found | {
         "gold-against-distance": partial(against_distance, shown),
+        "frontier": partial(frontier, shown),
         "beta": partial(moving_beta, shown),
         "digit-weights": partial(digit_weights, shown),
     }
@@ -43,7 +46,9 @@ def overview(shown: Shown) -> Picture | None:
     columns = ["proxy", "gold", kl_column(shown.arms), *([own] if own else [])]
     seeds = max(len(arm.seeds) for arm in shown.arms)
     behind = f"the band is one deviation over {seeds} seeds" if seeds > 1 else "the faint line is each iteration"
-    rows = -(-len(shown.arms) // 3)
+    wide = 3 if max(len(arm.name) for arm in shown.arms) < 15 else 2
+    rows = -(-len(shown.arms) // wide)
+    lengths = [len(arm.steps) for arm in shown.arms]
 
     def paint(figure: Figure) -> None:
         grid = figure.subplots(2, 2, sharex=True).flatten()
@@ -51,11 +56,14 @@ def overview(shown: Shown) -> Picture | None:
             for index, arm in enumerate(shown.arms):
                 trace(axes, arm, column=column, index=index, label=arm.name)
             iterations(axes, column, named=place >= 2)
+            if max(lengths) > 4 * min(lengths):
+                logarithmic(axes, lengths)
+        unfold(grid[2], [arm.final(columns[2])[0] for arm in shown.arms])
         for axes in grid[len(columns) :]:
             axes.set_axis_off()
         figure.suptitle("Proxy, gold and KL of every arm")
         handles, labels = grid[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)))
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(wide, len(labels)))
 
     return Picture(
         "overview",
@@ -64,6 +72,26 @@ def overview(shown: Shown) -> Picture | None:
         3.6 + 0.14 * rows,
         paint,
     )
+
+
+def logarithmic(axes: Axes, lengths: list[int]) -> None:
+    """Iterations by their logarithm past the first: else one long arm would squeeze all others against the axis."""
+    straight = min(lengths) / 4
+    tens = [10**power for power in range(9) if straight <= 10**power < max(lengths)]
+    axes.set_xscale("symlog", linthresh=straight)
+    axes.set_xticks([0, *tens], ["0", *map(str, tens)])
+    axes.set_xticks([], minor=True)
+
+
+def unfold(axes: Axes, ends: list[float]) -> None:
+    """KL by its logarithm past 1 nat where one arm ends twenty times as far as another: else the near ones lie on 0."""
+    far = [end for end in ends if np.isfinite(end)]
+    if far and max(far) > 20 * max(min(far), 0.05):
+        axes.set_yscale("symlog", linthresh=1)
+        axes.set_ylim(bottom=0)
+        ticks = [0, 0.5, *(10**power for power in range(int(np.log10(max(far))) + 1))]
+        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.set_yticks([], minor=True)
 
 
 def single(arm: Arm, name: str) -> Picture:

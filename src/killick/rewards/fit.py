@@ -116,16 +116,17 @@ def fit(state: FitState, preference: Preference) -> Iterator[FitStep]:
     with torch.no_grad():
         encoded = model.encode(preference.rollout)
     numbers, group = preference.group.unique(return_inverse=True)
-    times = torch.ones_like(numbers)
+    pairs, weights = preference, group_weights(group, torch.ones_like(numbers))
+    read = encoded[torch.cat((pairs.chosen, pairs.rejected))]
     while state.step < config.steps:
         if config.batch is not None:
             drawn = torch.randint(len(numbers), (config.batch,), generator=state.generator, device=device)
-            times = drawn.bincount(minlength=len(numbers))
-        weights = group_weights(group, times)
-        rows = weights.nonzero()[:, 0]
-        pairs = preference.pairs(rows)
-        chosen, rejected = model.score(encoded[torch.cat((pairs.chosen, pairs.rejected))]).chunk(2)
-        loss = (weights[rows] * bradley_terry(chosen, rejected, label=pairs.label, margin=pairs.margin)).sum()
+            weights = group_weights(group, drawn.bincount(minlength=len(numbers)))
+            rows = weights.nonzero()[:, 0]
+            pairs, weights = preference.pairs(rows), weights[rows]
+            read = encoded[torch.cat((pairs.chosen, pairs.rejected))]
+        chosen, rejected = model.score(read).chunk(2)
+        loss = (weights * bradley_terry(chosen, rejected, label=pairs.label, margin=pairs.margin)).sum()
         check_finite("the reward model's loss is", loss.detach()[None], step=state.step)
         state.optimiser.zero_grad()
         loss.backward()

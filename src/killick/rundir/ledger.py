@@ -12,16 +12,16 @@ from killick.types import Refusal
 
 def plain(value: Any) -> Any:
     """Numbers of numpy and torch as Python's; NaN and infinity as None, since they are not JSON (O-52, O-56)."""
+    if isinstance(value, (str, bool, int)) or value is None:
+        return value
+    if isinstance(value, float):  # most of a ledger: asked before the slow question of what is a Mapping
+        return float(value) if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(inner) for inner in value]
-    if isinstance(value, (str, bool, int)) or value is None:
-        return value
     if hasattr(value, "tolist"):
         return plain(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
     return str(value)
 
 
