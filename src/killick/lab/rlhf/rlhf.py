@@ -173,8 +173,8 @@ def train_ppo(
     The optimiser sees `proxy`. `gold`, `accuracy` and `kl` are looked at, never learned from.
     """
     critic = Critic(reference)
-    moved = [*policy.parameters(), *critic.parameters()]
-    optimiser = Adam(moved, config.learning_rate)
+    optimiser = Adam(policy.parameters(), config.learning_rate)
+    judging = Adam(critic.parameters(), config.value_learning_rate or config.learning_rate)
     for step in range(config.iterations):
         # 1. The policy writes, the reward model scores.
         rollout = policy.sample(world.prompts(config.batch, generator), config.n, generator)
@@ -197,7 +197,7 @@ def train_ppo(
         )
         advantages = whiten(advantages, mask)
 
-        # 3. Several cautious steps on the same responses; in the first iterations small ones, until the critic leads.
+        # 3. Several cautious steps on the same responses; at first small ones, while the critic gets its bearings.
         demonstrations = world.demonstrations(config.ptx_batch, generator)
         for epoch in range(config.epochs):
             policy_loss, value_loss, clip_fraction = ppo_rlhf_loss(
@@ -208,9 +208,11 @@ def train_ppo(
             if config.ptx_coefficient:  # keep in practice with right sums on the side
                 loss = loss + config.ptx_coefficient * imitation_loss(policy, demonstrations)
             optimiser.zero_grad()
+            judging.zero_grad()
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(moved, config.max_grad_norm)
+            torch.nn.utils.clip_grad_norm_([*policy.parameters(), *critic.parameters()], config.max_grad_norm)
             rise = (step * config.epochs + epoch + 1) / max(1, config.warmup * config.epochs)
             optimiser.learning_rate = config.learning_rate * min(1.0, rise)
             optimiser.step()
+            judging.step()
         yield row | {"clip_fraction": float(clip_fraction)}
