@@ -14,6 +14,7 @@ import torch
 from commands import SHORT, Command, Said, command, ledger, strict
 from killick.console import Plain
 from killick.recipes import RECIPES, answers, pool
+from killick.recipes.tables import Table
 from killick.types import Refusal, Rollout
 
 COMMON = ["arm", "seed", "step", "proxy", "gold", "kl", "kl_k1", "beta", "entropy", "length", "finished"]
@@ -150,6 +151,24 @@ def test_strict_fails_when_a_claim_does_not_hold(
         assert "a figure" in said.out
     if holds is not None:
         assert f"{int(holds)} of 1 claims hold; the report is" in said.out
+
+
+def test_a_recipes_tables_are_kept_told_and_told_again_from_the_folder(
+    killick: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They come from the ledger and from what the stages found."""
+
+    def tables(rows: list[Any], found: dict[str, Any]) -> list[Table]:
+        return [Table("A title", f"Of {len(rows)} rows.", ["seed"], [[int(seed)] for seed in found])]
+
+    monkeypatch.setattr(answers, "tables", tables, raising=False)
+    said = killick("run", "answers", *SHORT, "--out", "r")
+    assert strict((tmp_path / "r" / "results.json").read_text())["tables"] == [
+        {"title": "A title", "note": f"Of {len(ledger(tmp_path / 'r'))} rows.", "columns": ["seed"], "rows": [[0]]}
+    ]
+    assert "\nA title\nOf " in said.out
+    monkeypatch.delattr(answers, "tables")
+    assert "\nA title\nOf " in killick("report", "r").out
 
 
 def test_open_shows_the_report_in_the_browser(

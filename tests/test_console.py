@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from killick import console as module
-from killick.console import Clock, Live, Plain, claims_table, console, number, verdicts
+from killick.console import Clock, Live, Plain, claims_table, console, number, table_lines, verdicts
 
 
 class Terminal(StringIO):
@@ -163,6 +163,34 @@ def test_claims_are_told_line_by_line() -> None:
     assert lines[1].split() == ["beta=0:", "final", "gold", "-1", "to", "-0.9", "-1", "±0.12", "yes"]
     assert lines[2].endswith("NO")
     assert lines[3].split() == ["final", "gold", "-1", "-", "-", "setting"]
+
+
+def test_a_table_is_told_with_its_note_and_numbers_to_the_right() -> None:
+    """Counts as they are, other numbers with three decimals, nothing as a dash."""
+    table = {"title": "Ends", "note": "The last row is best.", "columns": ["arm", "gold", "step"],
+             "rows": [["beta=0", 1.5, 25], ["beta=0.5+ppo", -0.12345, None]]}  # fmt: skip
+    assert table_lines(table) == [
+        "Ends",
+        "The last row is best.",
+        "",
+        "arm             gold  step",
+        "beta=0         1.500    25",
+        "beta=0.5+ppo  -0.123     -",
+    ]
+
+
+def test_a_wide_table_is_broken_where_its_words_allow_it() -> None:
+    """At most 100 columns: the longest column of words gives way, none is lost, and the other columns stay aligned."""
+    words = " ".join(f"word{i}" for i in range(40))
+    table = {"title": "T", "note": words, "columns": ["what", "a number with a long name", "why"],
+             "rows": [["short", 1.25, words], ["x", 2.5, "end"]]}  # fmt: skip
+    lines = table_lines(table)
+    assert max(map(len, lines)) <= 100
+    body = lines[lines.index("") + 1 :]
+    assert [word for line in body for word in line.split() if word.startswith("word")] == words.split()
+    first, last = next(line for line in body if "1.250" in line), body[-1]
+    assert first.index("word0") == last.index("end")
+    assert first.index("1.250") == last.index("2.500")
 
 
 def test_an_arm_is_told_in_one_sentence() -> None:

@@ -183,23 +183,27 @@ def work(recipe: ModuleType, config: Any, *, folder: Any, name: str, again: str,
             "cpu_s": round(cpu, 2),
             "wall_s": round(time.monotonic() - began, 2),
             "claims": recipe.claims(rows, found) if hasattr(recipe, "claims") else [],
+            "tables": [asdict(table) for table in recipe.tables(rows, found)] if hasattr(recipe, "tables") else [],
         }
     )
 
 
 def finish(folder: Path, *, show: bool) -> None:
     """Draw a folder, and say in a few lines what is in it."""
-    from killick.console import claims_table, verdicts
+    from killick.console import claims_table, table_lines, verdicts
     from killick.report.drawing import draw
     from killick.rundir.ledger import read_rows
 
     recipe = json.loads((folder / "config.json").read_text(encoding="utf-8"))["recipe"]
     problems = draw(folder, question=RECIPES.get(recipe, ""))
     results = folder / "results.json"
-    claims = json.loads(results.read_text(encoding="utf-8"))["claims"] if results.exists() else []
+    found = json.loads(results.read_text(encoding="utf-8")) if results.exists() else {}
+    claims = found.get("claims", [])
     print()
     if claims:
         print("\n".join(claims_table(claims)) + "\n")
+    for table in found.get("tables", []):
+        print("\n".join(table_lines(table)) + "\n")
     print("\n".join(verdicts(read_rows(folder / "metrics.jsonl"))))
     for problem in problems:
         print(problem)

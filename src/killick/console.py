@@ -1,6 +1,7 @@
 """What a person sees while cells run: a live table on a terminal, plain lines anywhere else."""
 
 import sys
+import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -113,6 +114,33 @@ class Clock:
 def number(value: float | None) -> str:
     """Three decimals, or a dash."""
     return "-" if value is None else f"{value:.3f}"
+
+
+def told(value: str | int | float | None) -> str:
+    """A cell of a table: words and counts as they are, other numbers with three decimals."""
+    return str(value) if isinstance(value, (str, int)) else number(value)
+
+
+def table_lines(table: Mapping[str, Any], width: int = 100) -> list[str]:
+    """A recipe's table as lines of at most `width` characters where its words allow it: title, note, head, rows.
+
+    Numbers stand to the right. Where the whole is too wide, the widest columns of words are broken into lines.
+    """
+    grid = [table["columns"], *([told(value) for value in row] for row in table["rows"])]
+    numeric = [not any(isinstance(row[place], str) for row in table["rows"]) for place in range(len(grid[0]))]
+    widths = [max(len(row[place]) for row in grid) for place in range(len(grid[0]))]
+    while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > 12:
+        widths[widths.index(max(widths))] -= 1
+    lines = [table["title"], *textwrap.wrap(table["note"], width), ""]
+    for row in grid:
+        broken = [textwrap.wrap(text, room) or [""] for text, room in zip(row, widths, strict=True)]
+        for part in range(max(map(len, broken))):
+            cells = [cell[part] if part < len(cell) else "" for cell in broken]
+            lines.append("  ".join(
+                cell.rjust(room) if right else cell.ljust(room)
+                for cell, room, right in zip(cells, widths, numeric, strict=True)
+            ).rstrip())  # fmt: skip
+    return lines
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from killick.algorithms.leash import Leash
 from killick.algorithms.ppo_config import PPOConfig
 from killick.algorithms.reinforce import ReinforceConfig, ReinforceState
 from killick.recipes import answers
-from killick.recipes.answers import Config, compare, numpy_sampler, tables
+from killick.recipes.answers import Config, compare, numpy_sampler, speakers
 from killick.recipes.cells import Cell
 from killick.recipes.ledger import Row
 from killick.rewards.fit import FitConfig
@@ -154,7 +154,7 @@ def test_comparisons_are_two_different_answers_of_one_prompt() -> None:
 
 def standing(step: int) -> ReinforceState:
     """A state that stands at a step."""
-    state = ReinforceState(*tables(FULL, Answers()), FULL.reinforce, torch.Generator(), Leash(0.5))
+    state = ReinforceState(*speakers(FULL, Answers()), FULL.reinforce, torch.Generator(), Leash(0.5))
     state.step = step
     return state
 

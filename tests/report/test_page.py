@@ -103,6 +103,31 @@ def test_a_claim_in_words():
     assert claim_row({"holds": None})["holds"] == "a setting"
 
 
+TABLE = {"title": "Ends", "note": "The last row is best.", "columns": ["arm", "gold", "step"],
+         "rows": [["beta=0", 1.5, 25], ["beta=0.5", -0.12345, None]]}  # fmt: skip
+
+
+def test_tables_stand_in_a_section_of_their_own_and_scroll_inside(tmp_path):
+    folder = run_folder(tmp_path, steps=3, arms=("beta=0",))
+    assert "Table by table" not in page(read_run(folder), [])
+    put(folder / "results.json", {"claims": [], "tables": [TABLE]})
+    text = page(read_run(folder), [])
+    section = text[text.index("<h2>Table by table</h2>") : text.index("<h2>Settings</h2>")]
+    assert '<h3>Ends</h3>\n<p>The last row is best.</p>\n<div class="scroll"><table' in section
+    assert '<th>arm</th><th class="n">gold</th><th class="n">step</th>' in section
+    assert '<td>beta=0</td><td class="n">1.500</td><td class="n">25</td>' in section
+    assert '<td>beta=0.5</td><td class="n">-0.123</td><td class="n">-</td>' in section
+
+
+def test_a_tables_words_are_never_read_as_html(tmp_path):
+    folder = run_folder(tmp_path, steps=3, arms=("beta=0",))
+    table = {"title": HOSTILE, "note": HOSTILE, "columns": [HOSTILE], "rows": [[HOSTILE]]}
+    put(folder / "results.json", {"claims": [], "tables": [table]})
+    text = page(read_run(folder), [])
+    assert not {"script", "img"} & set(parse(text).tags)
+    assert "&lt;script&gt;" in text
+
+
 def test_answers_are_of_the_first_seed_by_arm_and_step():
     rows = [row for seed in (3, 1) for row in sample_rows("beta=0", seed, steps=20)]
     found = answers(rows)

@@ -150,7 +150,7 @@ def begin(config: Config, cell: Cell, *, prepared: Prepared) -> Begun:
     """REINFORCE (with the source's draws) or PPO from the reference, not yet moved."""
     beta, name = arms(config)[cell.arm]
     world, generator = prepared.world, stage_generator(cell.seed, name, device=config.device)
-    policy, reference = tables(config, world)
+    policy, reference = speakers(config, world)
     if name == "reinforce":
         first = ReinforceState(policy, reference, config.reinforce, generator, Leash(beta))
         policy.sampler = numpy_sampler(first, cell.seed, n=config.reinforce.n)
@@ -198,7 +198,7 @@ def numpy_sampler(state: ReinforceState, seed: int, *, n: int) -> Callable[[Tens
     return choose
 
 
-def tables(config: Config, world: Answers) -> tuple[TabularPolicy, TabularPolicy]:
+def speakers(config: Config, world: Answers) -> tuple[TabularPolicy, TabularPolicy]:
     """The policy and its reference, both at the reference's log-probs."""
     logits = world.reference[:, None].to(config.device)
     return TabularPolicy(logits, world.vocabulary), TabularPolicy(logits, world.vocabulary)

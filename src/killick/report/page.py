@@ -46,6 +46,7 @@ def page(shown: Shown, drawn: Sequence[Drawn], *, problems: Sequence[str] = (), 
         verdict=verdict(shown, kl),
         ends=[end(arm, kl) for arm in shown.arms],
         claims=[claim_row(claim) for claim in shown.results.get("claims", [])],
+        tables=[table_cells(table) for table in shown.results.get("tables", [])],
         figures=[(each.picture, Markup(each.svg)) for each in drawn],
         answers=answers(shown.samples),
         settings=flat(shown.config),
@@ -98,6 +99,14 @@ def claim_row(claim: Row) -> dict[str, str]:
         "kind": KINDS.get(claim.get("kind", ""), str(claim.get("kind", "-"))),
         "holds": "a setting" if claim.get("holds") is None else "holds" if claim["holds"] else "does not hold",
     }
+
+
+def table_cells(table: Row) -> dict[str, Any]:
+    """A recipe's table as text, each cell with whether it is a number (None is the dash of either)."""
+    numeric = [not any(isinstance(row[place], str) for row in table["rows"]) for place in range(len(table["columns"]))]
+    heads = list(zip(table["columns"], numeric, strict=True))
+    rows = [[(number(value, 3), right) for value, right in zip(row, numeric, strict=True)] for row in table["rows"]]
+    return {"title": table["title"], "note": table["note"], "heads": heads, "rows": rows}
 
 
 def answers(samples: Sequence[Row]) -> dict[str, dict[int, list[Row]]]:
