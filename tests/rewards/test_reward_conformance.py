@@ -12,6 +12,7 @@ from torch.testing import assert_close
 
 from killick.models.decoding import decode
 from killick.rewards.counts import Counts
+from killick.rewards.ensemble import Ensemble
 from killick.rewards.fit import standardise
 from killick.rewards.head import Head
 from killick.rewards.layers import mlp
@@ -63,6 +64,9 @@ REWARDS: dict[str, Callable[[Rollout], Tensor]] = {
     "linear head": head(None),
     "network head": head(8),
     "standardised": standardise(Pooled(14, 16, seeded(3)), babble(100, 0)),
+    "tanh": Pooled(14, 16, seeded(9), activation="tanh"),
+    "minimum": Ensemble([standardise(Pooled(14, 16, seeded(k)), babble(100, 0)) for k in range(10, 13)]),
+    "mean": Ensemble([standardise(Pooled(14, 16, seeded(k)), babble(100, 0)) for k in range(10, 13)], "mean"),
     "gold": world.gold,
 }
 every_reward = pytest.mark.parametrize("reward", REWARDS.values(), ids=REWARDS.keys())

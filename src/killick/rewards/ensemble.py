@@ -22,7 +22,7 @@ class Ensemble(nn.Module):
         pick: "minimum" or "mean" of their scores.
 
     Raises:
-        Refusal: at fewer than two members, one that is not standardised, or another word.
+        Refusal: at fewer than two members.
 
     Source: Coste et al. 2023, arXiv 2310.02743 (worst-case and mean optimisation).
     """
@@ -31,11 +31,6 @@ class Ensemble(nn.Module):
         super().__init__()
         if len(members) < 2:
             raise Refusal(f"An ensemble needs at least 2 members, not {len(members)}; fit some more.")
-        for number, member in enumerate(members):
-            if not isinstance(member, Standardised):
-                raise Refusal(f"Member {number} of the ensemble has a scale of its own; put each through standardise.")
-        if pick not in ("minimum", "mean"):
-            raise Refusal(f"An ensemble picks the minimum or the mean of its members, not {pick}.")
         self.members, self.pick = nn.ModuleList(members), pick
 
     def each(self, rollout: Rollout) -> Float[Tensor, "member batch"]:
