@@ -31,7 +31,7 @@ class Building:
         self.times += 1
         yield Note("building")
         with torch.no_grad():
-            policy.network.head.bias += 1
+            policy.network.head.bias.add_(1)
         return {"policy": policy.state_dict(), "found": {"draw": float(torch.rand(1, generator=generator))}}
 
 
@@ -80,9 +80,9 @@ def test_a_leashed_policy_begins_as_its_reference_and_leaves_the_original_alone(
     state = states[0]
     assert (state.beta, state.value) == (0.5, None)
     with torch.no_grad():
-        state.policy.network.head.bias += 1
-    assert torch.equal(state.reference.network.head.bias, policy.network.head.bias)
-    assert not torch.equal(state.policy.network.head.bias, policy.network.head.bias)
+        next(state.policy.parameters()).add_(1)
+    assert torch.equal(next(state.reference.parameters()), next(policy.parameters()))
+    assert not torch.equal(next(state.policy.parameters()), next(policy.parameters()))
     draws = [float(torch.rand(1, generator=each.generator)) for each in states]
     assert draws[0] == draws[1]
     assert len(set(draws)) == 3

@@ -114,8 +114,8 @@ def cells(config: Config) -> list[Cell]:
 def seconds(config: Config) -> float:
     """Rough CPU seconds of a run on one core of 2023, for the announcement."""
     rows = config.ppo.batch * sum(cell.steps for cell in cells(config)) / 1000
-    seed = 2 + config.sft.steps * config.sft.batch / 7000 + 4 * len(config.families)
-    return 8 + len(config.seeds) * len(config.shapes) * seed + 0.85 * rows
+    seed = 2 + config.sft.steps * config.sft.batch / 8000 + 4 * len(config.families)
+    return 8 + len(config.seeds) * len(config.shapes) * seed + 0.78 * rows
 
 
 @dataclass(frozen=True)
