@@ -166,7 +166,7 @@ def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Prepared, 
 
 
 def supervise(
-    config: Config, policy: TransformerPolicy, generator: torch.Generator
+    config: Config, policy: TransformerPolicy, *, generator: torch.Generator
 ) -> Generator[Note, None, dict[str, Any]]:
     """Imitate correct sums until enough samples are right."""
     world, state, reached = Arithmetic(), SFTState(policy, config.sft, generator), 0.0

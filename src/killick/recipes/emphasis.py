@@ -166,7 +166,7 @@ def shaped(network: TransformerConfig, shape: Shape) -> TransformerConfig:
 
 
 def supervise(
-    config: Config, policy: TransformerPolicy, generator: torch.Generator
+    config: Config, policy: TransformerPolicy, *, generator: torch.Generator
 ) -> Generator[Note, None, dict[str, Any]]:
     """Imitate the corpus."""
     world = Emphasis()

@@ -1,9 +1,9 @@
 """What recipes with a transformer begin with: a policy that imitated demonstrations, and that policy on a leash."""
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from copy import deepcopy
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -18,7 +18,15 @@ from killick.rundir.cache import cached
 from killick.rundir.seeds import stage_generator
 from killick.types import Value, World, check_speaks
 
-Build = Callable[[TransformerPolicy, torch.Generator], Generator[Note, None, dict[str, Any]]]
+
+class Build(Protocol):
+    """Trains a policy; returns {"policy": its state, "found": plain values}."""
+
+    def __call__(
+        self, policy: TransformerPolicy, /, *, generator: torch.Generator
+    ) -> Generator[Note, None, dict[str, Any]]:
+        """Move the policy in place, telling how it goes."""
+        ...
 
 
 def fine_tuned(
@@ -31,7 +39,7 @@ def fine_tuned(
         settings: all that decides the result beside the network; `seed` and `device` are among them.
         network: the policy's shape.
         world: whose tokens it has to speak.
-        build: trains the policy that it is given; returns {"policy": its state, "found": plain values}.
+        build: trains the policy that it is given.
 
     Raises:
         Refusal: where the network cannot speak the world.
@@ -40,7 +48,7 @@ def fine_tuned(
     policy = TransformerPolicy(Transformer(network, generator), world.vocabulary)
     check_speaks(policy, world)
     whole = {**settings, "network": asdict(network)}
-    saved = yield from cached(stage, whole, build=lambda: build(policy, generator))
+    saved = yield from cached(stage, whole, build=lambda: build(policy, generator=generator))
     policy.load_state_dict(saved["policy"])
     return policy, saved["found"]
 

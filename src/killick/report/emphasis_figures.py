@@ -44,7 +44,7 @@ def facts(shown: Shown, shape: str) -> list[Row]:
     return [stage[shape] for stage in shown.stages.values() if isinstance(stage.get(shape), dict)]
 
 
-def band(axes: Axes, x: Sequence[float], curves: Curve, *, label: str, look: Row) -> None:
+def band(axes: Axes, curves: Curve, *, x: Sequence[float], label: str, look: Row) -> None:
     """A mean over seeds with one deviation around it."""
     mean = masked_mean(curves)
     axes.plot(x, mean, label=label, **look)
@@ -53,7 +53,7 @@ def band(axes: Axes, x: Sequence[float], curves: Curve, *, label: str, look: Row
         axes.fill_between(x, mean - spread, mean + spread, color=look["color"], alpha=0.18, linewidth=0)
 
 
-def twin(axes: Axes, label: str, colour: str) -> Axes:
+def twin(axes: Axes, label: str, *, colour: str) -> Axes:
     """A second axis on the right in the colour of its line; no grid of its own, which would cross the first."""
     other = axes.twinx()
     other.grid(visible=False)
@@ -88,7 +88,7 @@ def reward_model(found: list[Row]) -> Picture | None:
 
     def paint(figure: Figure) -> None:
         above, below = figure.subplots(2, 1)
-        band(above, sizes, right, label="reward model", look=GOLD)
+        band(above, right, x=sizes, label="reward model", look=GOLD)
         above.axhline(top, color=INK, linewidth=0.7, linestyle=(0, (2, 2)), label="the most that the labels allow")
         above.axhline(0.5, color=INK, linewidth=0.7, label="random guess")
         above.set_xscale("log")
@@ -100,10 +100,10 @@ def reward_model(found: list[Row]) -> Picture | None:
         above.set_ylabel("accuracy, share of\nother pairs")
         above.legend(loc="center right")
         counts = range(len(score[0]))
-        other = twin(below, "mean gold, gold units", COLOURS[1])
+        other = twin(below, "mean gold, gold units", colour=COLOURS[1])
         covered(below)
-        band(below, counts, score, label="reward model's score", look=PROXY)
-        band(other, counts, gold, label="gold", look=GOLD)
+        band(below, score, x=counts, label="reward model's score", look=PROXY)
+        band(other, gold, x=counts, label="gold", look=GOLD)
         below.set_xticks(range(0, len(counts), 2))
         below.set_xlabel("emphasis tokens in the sequence, c")
         below.set_ylabel("mean score, deviations", color=COLOURS[0])
@@ -128,7 +128,7 @@ def hacking(shown: Shown) -> Picture | None:
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
-        other = twin(axes, "gold, gold units", COLOURS[1])
+        other = twin(axes, "gold, gold units", colour=COLOURS[1])
         trace(axes, arm, column="proxy", index=0, label="proxy: what is optimised", smooth=False)
         trace(other, arm, column="gold", index=1, label="gold: what people want", smooth=False)
         iterations(axes, "proxy")
@@ -206,8 +206,8 @@ def families(shown: Shown, found: list[Row]) -> Picture | None:
         above.sharex(pairs)
         for index, name in enumerate(names):
             scores = np.array([each["families"][name]["score_by_count"] for each in found])
-            band(above, counts, scores, label=name, look=marks(index))
-        band(above, counts, gold, label="gold", look={"color": INK, "linestyle": "--"})
+            band(above, scores, x=counts, label=name, look=marks(index))
+        band(above, gold, x=counts, label="gold", look={"color": INK, "linestyle": "--"})
         covered(above)
         above.set_xticks(range(0, len(counts), 2))
         above.set_xlabel("emphasis tokens in the sequence, c")
