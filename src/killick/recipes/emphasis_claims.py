@@ -105,8 +105,8 @@ CLAIMS = [
     Claim("free-count", FREE, "final emphasis tokens", "12.0", 12, 11.95, 12.05, "tokens", column("emphasis", last=1)),
     Claim("free-kl", FREE, "final KL: 12 log(1 / P(token 12)) in the corpus", "38.7", 38.7, 36.7, 40.7, "nats",
           column("kl", last=1), "ours"),
-    Claim("loose-gold", LOOSE, "final gold", "+0.840 +- 0.019", 0.84, 0.821, 0.859, "gold", column("gold", last=1)),
-    Claim("loose-kl", LOOSE, "final KL", "1.7", 1.7, 1.65, 1.75, "nats", column("kl", last=1)),
+    Claim("loose-gold", LOOSE, "final gold", "+0.840 +- 0.019", 0.84, 0.76, 0.92, "gold", column("gold", last=1)),
+    Claim("loose-kl", LOOSE, "final KL", "1.7", 1.7, 0.96, 2.44, "nats", column("kl", last=1)),
     Claim("tight-gold", TIGHT, "final gold", "+0.525 +- 0.011", 0.525, 0.514, 0.536, "gold", column("gold", last=1)),
     Claim("tight-kl", TIGHT, "final KL", "0.1", 0.1, 0.05, 0.15, "nats", column("kl", last=1)),
 ]  # fmt: skip

@@ -155,35 +155,28 @@ def anchor(shown: Shown) -> Picture | None:
         return None
     base = float(np.mean([each["base_gold"] for each in found]))
 
-    def paint(figure: Figure) -> None:
-        axes = figure.subplots()
+    def lines(axes: Axes) -> None:
         for index, arm in enumerate(arms):
             trace(axes, arm, column="gold", index=index, label=arm.name, smooth=False)
         axes.axhline(base, color=INK, linewidth=0.8, linestyle=(0, (4, 2)), label="SFT policy")
+
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        lines(axes)
         iterations(axes, "gold")
-        closer(axes, low=base)
+        bottom, top = axes.get_ylim()
+        if base - bottom > 2 * (top - base):  # one arm has fallen so far that the others lie on each other
+            inset = axes.inset_axes((0.5, 0.18, 0.48, 0.54))
+            lines(inset)
+            inset.set_ylim(base - 0.1 * (top - base), top)
+            inset.tick_params(labelsize=5.5)
+            inset.set_title("the same, closer", fontsize=6, pad=2)
         legend(figure, axes, columns=2)
 
     told = "; ".join(f"{arm.name}: {number(arm.final('gold')[0])} at {number(arm.final('kl')[0])} nats" for arm in arms)
     seeds = f" Bands are one deviation over {max(len(arm.seeds) for arm in arms)} seeds." if len(found) > 1 else ""
     caption = f"A KL charge keeps the policy near the data, at the price of what lies further. Ends: {told}.{seeds}"
     return Picture("fig3_kl_anchor", "The anchor", caption, 2.4, paint)
-
-
-def closer(axes: Axes, *, low: float) -> None:
-    """Draw what lies around and above `low` once more, larger, where the whole leaves room for it."""
-    bottom, top = axes.get_ylim()
-    if low - bottom < 2 * (top - low):
-        return
-    inset = axes.inset_axes((0.52, 0.2, 0.46, 0.5))
-    for line in axes.lines:
-        inset.plot(
-            line.get_xdata(), line.get_ydata(), color=line.get_color(), linestyle=line.get_linestyle(), linewidth=0.9
-        )
-    inset.set_ylim(low - 0.1 * (top - low), top)
-    inset.set_xlim(*axes.get_xlim())
-    inset.tick_params(labelsize=5.5)
-    inset.set_title("the same, closer", fontsize=6, pad=2)
 
 
 def families(shown: Shown, found: list[Row]) -> Picture | None:
