@@ -3,7 +3,7 @@
 from collections.abc import Generator, Mapping
 from copy import deepcopy
 from dataclasses import asdict
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
@@ -19,6 +19,7 @@ from killick.rundir.seeds import stage_generator
 from killick.types import Value, World, check_speaks
 
 
+@runtime_checkable
 class Build(Protocol):
     """Trains a policy; returns {"policy": its state, "found": plain values}."""
 
