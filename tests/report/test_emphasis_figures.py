@@ -153,6 +153,6 @@ def test_families_show_coverage_scores_and_gold_against_kl_with_a_cross_where_th
     assert [line.is_dashed() for line in paths] == [False, True, False]
     assert paths[0].get_color() == paths[1].get_color() != paths[2].get_color()
     assert picture is not None
-    assert "beta=0+tanh: best gold" in picture.caption
-    assert "left the data at 25.00 nats" in picture.caption
+    assert "beta=0+tanh left the data at 25.00 nats and ended at -2.23" in picture.caption
+    assert [text.get_text() for text in pairs.get_yticklabels()] == ["100 %", "10 %", "1 %", ".1 %"]
     assert words(figure) == ["relu", "tanh", "gold", "the source's policy", "Llama's shape", "leaves the data"]

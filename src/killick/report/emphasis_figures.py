@@ -69,10 +69,10 @@ def legend(figure: Figure, *panels: Axes, columns: int) -> None:
     figure.legend(handles=lines, loc="outside lower center", ncols=columns)
 
 
-def covered(axes: Axes) -> None:
-    """Shade the counts that the pairs hold, and say so."""
+def covered(axes: Axes, height: float) -> None:
+    """Shade the counts that the pairs hold, and say so at a height (a share of the panel) where no line runs."""
     axes.axvspan(-0.4, EDGE + 0.4, color=COLOURS[5], alpha=0.16, linewidth=0)
-    axes.text(EDGE / 2, 0.58, "where the\ndata are", transform=axes.get_xaxis_transform(), ha="center", fontsize=6)
+    axes.text(EDGE / 2, height, "where the\ndata are", transform=axes.get_xaxis_transform(), ha="center", fontsize=6)
 
 
 def reward_model(found: list[Row]) -> Picture | None:
@@ -101,7 +101,7 @@ def reward_model(found: list[Row]) -> Picture | None:
         above.legend(loc="center right")
         counts = range(len(score[0]))
         other = twin(below, "mean gold, gold units", colour=COLOURS[1])
-        covered(below)
+        covered(below, 0.58)
         band(below, score, x=counts, label="reward model's score", look=PROXY)
         band(other, gold, x=counts, label="gold", look=GOLD)
         below.set_xticks(range(0, len(counts), 2))
@@ -194,6 +194,8 @@ def families(shown: Shown, found: list[Row]) -> Picture | None:
         counts = range(gold.shape[1])
         pairs.bar(counts, share, color=COLOURS[5])
         pairs.set_yscale("log")
+        pairs.set_yticks([1, 0.1, 0.01, 0.001], ["100 %", "10 %", "1 %", ".1 %"])
+        pairs.yaxis.set_minor_locator(NullLocator())
         pairs.set_ylabel("share\nof pairs")
         pairs.tick_params(labelbottom=False)
         above.sharex(pairs)
@@ -201,7 +203,7 @@ def families(shown: Shown, found: list[Row]) -> Picture | None:
             scores = np.array([each["families"][name]["score_by_count"] for each in found])
             band(above, scores, x=counts, label=name, look=marks(index))
         band(above, gold, x=counts, label="gold", look={"color": INK, "linestyle": "--"})
-        covered(above)
+        covered(above, 0.2)
         above.set_xticks(range(0, len(counts), 2))
         above.set_xlabel("emphasis tokens in the sequence, c")
         above.set_ylabel("score, deviations of\nthe SFT policy's samples")
@@ -241,7 +243,6 @@ def departure(axes: Axes, arm: Arm, *, names: list[str]) -> None:
 
 def fate(arm: Arm) -> str:
     """One arm in a few words."""
-    gone, top = left(arm), best(arm)
-    peak = f"best gold {number(top[1])}, " if top else ""
+    gone = left(arm)
     away = f"left the data at {number(float(arm.mean('kl')[gone]))} nats" if gone is not None else "stayed in the data"
-    return f"{arm.name}: {peak}{away}, ended at {number(arm.final('gold')[0])}"
+    return f"{arm.name} {away} and ended at {number(arm.final('gold')[0])}"
