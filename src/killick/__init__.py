@@ -15,6 +15,7 @@ _HOMES = {
     "Counts": "rewards.counts",
     "Critic": "models.value",
     "Emphasis": "worlds.emphasis",
+    "Ensemble": "rewards.ensemble",
     "FitConfig": "rewards.fit",
     "FitState": "rewards.fit",
     "Head": "rewards.head",

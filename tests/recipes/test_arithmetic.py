@@ -24,7 +24,7 @@ TINY = replace(
     target_kl=0.01,
     rankings=20,
     sft=replace(QUICK.sft, steps=6, batch=32),
-    ppo=replace(QUICK.ppo, iterations=3, batch=16),
+    ppo=replace(QUICK.ppo, iterations=3, batch=16, warmup=0),
     network=TransformerConfig(14, 14, context=10, hidden=16, layers=1, heads=2, feed_forward=16),
 )
 ARMS = ["beta=0", "beta=0.3", "beta=0.3+ptx", "beta=0.1+target=0.01"]

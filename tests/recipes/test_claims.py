@@ -54,6 +54,14 @@ def test_a_band_holds_its_ends_and_an_end_that_is_none_is_open(low: Any, high: A
     assert found["holds"] is holds
 
 
+def test_what_nothing_measures_is_left_out() -> None:
+    """At the one seed that has it, it is measured; at none, the claim is not shown."""
+    claim = replace(CLAIM, arm=None, measure=lambda _, found: found.get("only"))
+    (found,) = judge([claim], [], found={"0": {}, "1": {"only": -1.0}})
+    assert (found["measured"], found["spread"]) == (-1.0, None)
+    assert judge([claim], [], found={"0": {}, "1": {}}) == []
+
+
 def test_a_figure_that_is_no_number_does_not_hold() -> None:
     (found,) = judge([CLAIM], rows("beta=0", 0, [math.nan]), found={"0": {}})
     assert found["holds"] is False

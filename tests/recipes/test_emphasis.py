@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from killick.algorithms.ppo_config import PPOConfig
 from killick.algorithms.sft import SFTConfig
-from killick.models.transformer import TransformerConfig
+from killick.models.transformer import Transformer, TransformerConfig
 from killick.recipes import emphasis
+from killick.recipes.cells import Cell
 from killick.recipes.emphasis import Config
 from killick.rewards.fit import FitConfig
 from killick.types import Refusal
@@ -19,6 +21,7 @@ QUICK = Config(device="cpu").quick()
 TINY = replace(
     QUICK,
     betas=(0.0, 0.5),
+    seeds=(42,),
     pairs=60,
     validation=40,
     hidden=8,
@@ -29,6 +32,7 @@ TINY = replace(
 )
 COLUMNS = [
     "arm", "seed", "step", "proxy", "gold", "kl", "kl_k1", "beta", "entropy", "length", "finished", "emphasis",
+    "beyond",
     "policy_loss", "ratio_max", "ratio_error", "step_kl", "clip_fraction", "bounded", "grad_norm",
     "steps_planned", "steps_done", "steps_skipped",
 ]  # fmt: skip
@@ -45,6 +49,7 @@ def test_every_step_of_every_arm_has_a_row_with_the_same_columns() -> None:
     for row in rows:
         assert (row["length"], row["finished"]) == (12, None)
         assert 0 <= row["emphasis"] <= 12
+        assert 0 <= row["beyond"] <= 1
         assert (row["steps_planned"], row["steps_done"], row["steps_skipped"]) == (16, 16, 0)
 
 
@@ -82,15 +87,53 @@ def test_an_arm_is_the_same_whoever_ran_before_it() -> None:
     assert kept(emphasis, replace(TINY, betas=(0.5,))).rows == kept(emphasis, TINY).arm("beta=0.5")
 
 
-def test_the_stages_are_found_and_told() -> None:
+def test_the_stages_are_found_by_shape_and_told() -> None:
     """Gold of the SFT policy, then the reward model's strict accuracy on other pairs beside its ceiling."""
     told = kept(emphasis, TINY)
-    found = told.found["42"]
-    assert set(found) == {"base_gold", "beyond", "reward_accuracy", "reward_ceiling", "reward_pairs"}
+    assert list(told.found["42"]) == ["source"]
+    found = told.found["42"]["source"]
+    assert list(found["families"]) == ["relu"]
     assert found["reward_pairs"] == 60
-    assert 0 <= found["reward_accuracy"] <= 1
-    assert f"base gold {found['base_gold']:.3f}" in told.notes[-1]
+    assert f"Seed 42, source: base gold {found['base_gold']:.3f}" in told.notes[-1]
     assert "at a ceiling of" in told.notes[-1]
+
+
+def test_every_beta_meets_every_family_and_shape_and_the_sources_own_stay_out_of_the_name() -> None:
+    config = replace(TINY, betas=(0.0,), families=("relu", "tanh", "minimum"), shapes=("source", "llama"))
+    assert [cell.arm for cell in emphasis.cells(config)] == [
+        "beta=0", "beta=0+llama", "beta=0+tanh", "beta=0+tanh+llama", "beta=0+minimum", "beta=0+minimum+llama",
+    ]  # fmt: skip
+
+
+def test_families_and_shapes_optimise_what_they_name_and_leave_the_other_arms_alone() -> None:
+    """The plain arm's rows are those of a run without the others; each other arm has a policy or a proxy of its own."""
+    config = replace(TINY, betas=(0.0,), families=("relu", "counts", "mean"), shapes=("source", "llama"))
+    told = kept(emphasis, config)
+    assert told.arm("beta=0") == kept(emphasis, TINY).arm("beta=0")
+    assert (
+        told.found["42"]["source"]["families"]["relu"] == kept(emphasis, TINY).found["42"]["source"]["families"]["relu"]
+    )
+    first = [told.arm(cell.arm)[0] for cell in emphasis.cells(config)]
+    assert len({row["proxy"] for row in first}) == 6
+    prepared = emphasis.Prepared({}, {})
+    for shape in config.shapes:
+        list(emphasis.prepare_shape(config, 42, shape=shape, ready=prepared))
+    llama = prepared.policies["llama"].network.config
+    assert (llama.norm, llama.positions, llama.activation, llama.biases) == ("rms", "rotary", "swiglu", False)
+    assert (llama.hidden, llama.layers, llama.heads, llama.feed_forward) == (16, 1, 2, 16)
+    state, _ = emphasis.begin(config, Cell("beta=0+mean+llama", 42, 3), prepared=prepared)
+    assert state.reference.network.config == llama  # type: ignore[attr-defined]
+
+
+def test_claims_and_tables_come_from_the_rows() -> None:
+    """The claims of the arms that ran, and what the source prints: seed 42 in a row of its own."""
+    told = kept(emphasis, TINY)
+    judged = {claim["id"]: claim for claim in emphasis.claims(told.rows, told.found)}
+    assert judged["free-proxy"]["measured"] == told.arm("beta=0")[-1]["proxy"]
+    assert not any(claim["arm"] == "beta=2" for claim in judged.values())
+    first, second, *_ = emphasis.tables(told.rows, told.found)
+    assert first.rows[0][:3] == [42, "source", told.found["42"]["source"]["base_gold"]]
+    assert [row[0] for row in second.rows] == ["beta=0", "beta=0.5"]
 
 
 def test_answers_are_shown_at_the_first_and_the_last_step() -> None:
@@ -102,25 +145,32 @@ def test_answers_are_shown_at_the_first_and_the_last_step() -> None:
     assert {row["prompt"] for row in told.samples} == {"<bos>"}
 
 
-def test_quick_is_the_same_path_and_smaller() -> None:
-    """It validates, keeps arms, seed, network and reward model, and is announced as under a minute."""
+def test_quick_is_the_same_path_at_one_seed_and_is_announced_as_under_a_minute() -> None:
+    """It validates, keeps arms, pairs, network and reward model."""
     QUICK.validate()
     full = Config(device="cpu")
-    same = ("betas", "seeds", "network", "hidden", "noise", "fit")
+    same = ("betas", "families", "shapes", "network", "pairs", "hidden", "noise", "fit")
     assert all(getattr(QUICK, name) == getattr(full, name) for name in same)
-    assert [cell.steps for cell in emphasis.cells(QUICK)] == [10]
-    assert [cell.steps for cell in emphasis.cells(full)] == [150]
-    assert emphasis.seconds(QUICK) < min(60, emphasis.seconds(full))
+    assert [(cell.arm, cell.seed, cell.steps) for cell in emphasis.cells(QUICK)] == [
+        ("beta=0", 42, 40), ("beta=0.5", 42, 40), ("beta=2", 42, 40),
+    ]  # fmt: skip
+    assert emphasis.seconds(QUICK) < 60 < emphasis.seconds(full) < 400
 
 
 def test_the_defaults_are_the_sources() -> None:
-    """4,000 and 2,000 pairs at noise 0.1; 800 SFT steps; 600 steps of 128; 150 iterations of 256 in 4 x 64, clip .2."""
+    """Nine runs; 4,000 and 2,000 pairs at noise 0.1; 800 SFT steps; 600 steps of 128; 150 iterations of 256 in 4 x 64,
+    clip .2; a network of 70,936 numbers."""
     c = Config()
+    assert [(cell.arm, cell.seed) for cell in emphasis.cells(c)] == [
+        (arm, seed) for arm in ("beta=0", "beta=0.5", "beta=2") for seed in (42, 43, 44)
+    ]
     assert (c.pairs, c.validation, c.noise, c.hidden) == (4000, 2000, 0.1, 64)
     assert (c.sft.steps, c.sft.batch, c.sft.learning_rate) == (800, 256, 3e-3)
     assert (c.fit.steps, c.fit.batch, c.fit.learning_rate) == (600, 128, 1e-3)
     assert (c.ppo.iterations, c.ppo.batch, c.ppo.epochs, c.ppo.minibatches) == (150, 256, 4, 4)
     assert (c.ppo.clip_range, c.ppo.learning_rate, c.ppo.level, c.ppo.max_grad_norm) == (0.2, 3e-5, "sequence", 1.0)
+    sizes = [parameter.numel() for parameter in Transformer(c.network, torch.Generator()).parameters()]
+    assert sum(sizes) == 70_936
 
 
 @pytest.mark.parametrize(
@@ -137,6 +187,14 @@ def test_the_defaults_are_the_sources() -> None:
         ({"device": "tpu"}, "--device"),
         ({"network": TransformerConfig(24, 24, context=13)}, "reads 24 tokens, but the vocabulary needs 25"),
         ({"network": TransformerConfig(25, 25, context=13)}, "25 outputs, the vocabulary 24"),
+        ({"network": TransformerConfig(25, 12, context=13)}, "12 outputs, the vocabulary 24"),
+        (
+            {"families": ()},
+            "--families takes one or more of relu, tanh, counts, minimum, mean, none twice, not nothing",
+        ),
+        ({"families": ("relu", "relu")}, "not relu relu"),
+        ({"shapes": ()}, "--shapes takes one or more of source, llama"),
+        ({"workers": -2}, "--workers must be at least 0, not -2"),
         ({"network": TransformerConfig(25, 24, context=11)}, "context of 11 is too short"),
         ({"sft": SFTConfig(learning_rate=0.0)}, "learning_rate"),
         ({"fit": FitConfig(batch=0)}, "batch"),

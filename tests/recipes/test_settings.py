@@ -1,12 +1,19 @@
 """What all recipes refuse alike: arms, seeds, devices."""
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 
-from killick.recipes.settings import check_betas, check_seed, check_seeds, find_device
-from killick.types import Refusal
+from killick.algorithms.ppo_config import PPOConfig
+from killick.algorithms.sft import SFTConfig
+from killick.models.transformer import TransformerConfig
+from killick.recipes.arithmetic import Config
+from killick.recipes.settings import check_betas, check_choice, check_seed, check_seeds, check_training, find_device
+from killick.rewards.fit import FitConfig
+from killick.types import Refusal, Vocabulary
 
 
 @pytest.mark.parametrize(
@@ -92,3 +99,34 @@ def test_a_device_that_torch_cannot_read_is_refused(name: str) -> None:
     """Here, and not by torch in the middle of a run."""
     with pytest.raises(Refusal, match=name):
         find_device(name)
+
+
+@pytest.mark.parametrize("given", [(), ("a", "a"), ("a", "c")])
+def test_words_that_make_no_choice_are_refused_beside_those_that_do(given: tuple[str, ...]) -> None:
+    check_choice("words", ("b", "a"), known=("a", "b"))
+    with pytest.raises(
+        Refusal, match=f"--words takes one or more of a, b, none twice, not {' '.join(given) or 'nothing'}"
+    ):
+        check_choice("words", given, known=("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"seeds": ()}, "--seeds"),
+        ({"device": "tpu"}, "--device"),
+        ({"workers": -1}, "--workers must be at least 0, not -1"),
+        ({"network": TransformerConfig(14, 14, context=8)}, "context of 8 is too short for 6 prompt and 4 response"),
+        ({"network": TransformerConfig(14, 14, context=10, heads=0)}, "heads must be at least 1, not 0"),
+        ({"sft": SFTConfig(batch=0)}, "SFT needs steps and batch"),
+        ({"fit": FitConfig(steps=0)}, "A fit needs steps"),
+        ({"ppo": PPOConfig(gamma=2.0)}, "gamma between 0 and 1"),
+        ({"ppo": PPOConfig(level="sequence")}, "A critic reads every token"),
+    ],
+)
+def test_what_cannot_train_is_refused_by_its_field(change: dict[str, Any], sentence: str) -> None:
+    """The same for every recipe that imitates, fits and optimises."""
+    words = Vocabulary(size=14, time=4, eos=12, pad=13)
+    check_training(Config(), words, prompt=6, critic=True, demonstrations=True)
+    with pytest.raises(Refusal, match=sentence):
+        check_training(replace(Config(), **change), words, prompt=6, critic=True, demonstrations=True)

@@ -42,6 +42,17 @@ def test_a_score_is_the_network_on_the_mean_embedding() -> None:
         assert_close(score, functional.linear(hidden, last.weight, last.bias)[0], atol=1e-6, rtol=1e-6)  # type: ignore[arg-type]
 
 
+def test_past_the_data_relu_goes_on_in_a_line_and_tanh_levels_off() -> None:
+    """The same weights, embeddings of one token times 1, 1e3 and 2e3: tanh stands still, ReLU doubles what it adds."""
+    relu, tanh = (Pooled(5, 8, torch.Generator().manual_seed(3), activation=name) for name in ("relu", "tanh"))
+    far = torch.tensor([1e3, 2e3, 4e3])[:, None] * torch.eye(5)[:1]
+    first, second, third = relu.score(far)
+    assert_close((third - second) / (second - first), torch.tensor(2.0), atol=1e-3, rtol=0)
+    still = tanh.score(far)
+    assert_close(still[0], still[2], atol=1e-6, rtol=0)
+    assert not torch.equal(relu(responses([[1, 2]], fill=0)), tanh(responses([[1, 2]], fill=0)))
+
+
 def test_embeddings_start_at_a_standard_normal() -> None:
     """6,400 numbers: mean 0 and variance 1 within 4 standard errors (1/80 and sqrt(2)/80)."""
     numbers = Pooled(100, 64, torch.Generator().manual_seed(5)).embedding.detach()

@@ -14,6 +14,7 @@ from killick.models.decoding import decode
 from killick.models.reader import Reader
 from killick.models.transformer import Transformer, TransformerConfig
 from killick.rewards.counts import Counts
+from killick.rewards.ensemble import Ensemble
 from killick.rewards.fit import standardise
 from killick.rewards.head import Head
 from killick.rewards.layers import mlp
@@ -73,6 +74,9 @@ REWARDS: dict[str, Callable[[Rollout], Tensor]] = {
     "network head": head(8),
     "standardised": standardise(Pooled(14, 16, seeded(3)), babble(100, 0)),
     "scalar": scalar(),
+    "tanh": Pooled(14, 16, seeded(9), activation="tanh"),
+    "minimum": Ensemble([standardise(Pooled(14, 16, seeded(k)), babble(100, 0)) for k in range(10, 13)]),
+    "mean": Ensemble([standardise(Pooled(14, 16, seeded(k)), babble(100, 0)) for k in range(10, 13)], "mean"),
     "gold": world.gold,
 }
 every_reward = pytest.mark.parametrize("reward", REWARDS.values(), ids=REWARDS.keys())

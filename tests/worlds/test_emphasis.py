@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from killick.types import Refusal
 from killick.worlds.emphasis import BOS, EMPHASIS, SIZE, TIME, Emphasis
 
 modest = settings(max_examples=30, deadline=None, derandomize=True)
@@ -102,3 +103,29 @@ def test_the_count_and_the_shown_text_agree(tokens: list[int]) -> None:
     (shown,) = world.render(rollout)
     assert world.count(rollout).tolist() == [shown.count("!")] == [tokens.count(12)]
     assert [12 if letter == "!" else ord(letter) - ord("a") for letter in shown] == tokens
+
+
+def test_sequences_are_made_with_exactly_so_many_emphasis_tokens() -> None:
+    """Three of each, in the order asked; what is not emphasis is a corpus token other than 12."""
+    made = world.holding([0, 3, 12, 1], 3, torch.Generator().manual_seed(5))
+    assert world.count(made).tolist() == [0] * 3 + [3] * 3 + [12] * 3 + [1] * 3
+
+
+def test_their_emphasis_stands_anywhere_alike_and_their_other_tokens_are_the_corpus_with_12_as_13() -> None:
+    """20,000 sequences of three: each place holds emphasis in a quarter of them, and each token's share of the other
+    nine places is the corpus's, with 13 having both; all within 4.5 standard errors."""
+    made = world.holding([3], 20_000, torch.Generator().manual_seed(6)).responses
+    there = (made == EMPHASIS).double().mean(0)
+    assert float((there - 0.25).abs().max()) < 4.5 * math.sqrt(0.25 * 0.75 / 20_000)
+    p = torch.tensor(corpus_probabilities(), dtype=torch.float64)
+    p[13], p[12] = p[13] + p[12], 0.0
+    share = made[made != EMPHASIS].bincount(minlength=24) / 180_000
+    assert float((share - p).abs().max()) < 4.5 * math.sqrt(0.1 * 0.9 / 180_000)
+
+
+@pytest.mark.parametrize(("counts", "each", "word"), [
+    ([], 5, "not 5 each of none"), ([0, 13], 5, "not 5 each of 0, 13"), ([-1], 5, "of -1"), ([3], 0, "not 0 each of 3"),
+])  # fmt: skip
+def test_counts_that_no_sequence_can_hold_are_refused(counts: list[int], each: int, word: str) -> None:
+    with pytest.raises(Refusal, match=word):
+        world.holding(counts, each, torch.Generator())

@@ -7,6 +7,7 @@ per digit, then PPO with a critic, one arm for each leash.
 from collections.abc import Generator, Iterator
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -15,9 +16,9 @@ from killick.algorithms.leash import Leash
 from killick.algorithms.ppo import PPOState, ppo
 from killick.algorithms.ppo_config import PPOConfig
 from killick.algorithms.sft import SFTConfig, SFTState, sft
-from killick.models.policy import TransformerPolicy, check_network
+from killick.models.policy import TransformerPolicy
 from killick.models.reader import Reader
-from killick.models.transformer import Transformer, TransformerConfig
+from killick.models.transformer import TransformerConfig
 from killick.models.value import Critic
 from killick.preferences.labelers import PlackettLuce, ceiling
 from killick.preferences.pairing import pairs, part
@@ -25,13 +26,14 @@ from killick.recipes.arithmetic_claims import CLAIMS
 from killick.recipes.cells import Begun, Cell, Seen, answers_shown
 from killick.recipes.claims import judge
 from killick.recipes.ledger import Note, Row, arm_name, ledger_row
-from killick.recipes.settings import check_betas, check_seeds, find_device
+from killick.recipes.settings import check_betas, check_training
+from killick.recipes.starting import fine_tuned, leashed
 from killick.rewards.counts import Counts
 from killick.rewards.fit import FitConfig, FitState, accuracy, fit
 from killick.rewards.scalar import Scalar
 from killick.rundir.cache import cached
 from killick.rundir.seeds import stage_generator
-from killick.types import Preference, Refusal, check_speaks
+from killick.types import Preference, Refusal
 from killick.worlds.arithmetic import EOS, Arithmetic
 
 HELD_OUT = 400
@@ -105,26 +107,18 @@ class Config:
         check_betas(self.betas or self.ptx_betas or ((ADAPTIVE_START,) if self.target_kl else ()))
         check_betas(self.ptx_betas or (0.0,))
         Leash(ADAPTIVE_START, self.target_kl).validate()
-        check_seeds(self.seeds)
-        find_device(self.device)
         if self.k < 2:
             raise Refusal(f"A ranking needs --k of at least 2 responses per prompt, not {self.k}: one gives no pair.")
-        for name, least in (("rankings", 1), ("workers", 0)):
-            if getattr(self, name) < least:
-                raise Refusal(f"--{name} must be at least {least}, not {getattr(self, name)}.")
+        if self.rankings < 1:
+            raise Refusal(f"--rankings must be at least 1, not {self.rankings}.")
         if not 0 <= self.sft_accuracy < 1:
             raise Refusal(f"--sft-accuracy must be at least 0 and below 1, not {self.sft_accuracy:g}.")
         if not 0 < self.temperature < float("inf"):
             raise Refusal(f"--temperature must be a positive number, not {self.temperature:g}.")
         PlackettLuce(self.kappa)
-        self.network.validate()
-        check_network(self.network, Arithmetic.vocabulary, prompt=6)
-        self.sft.validate()
-        self.fit.validate()
+        check_training(self, Arithmetic.vocabulary, prompt=6, critic=self.critic, demonstrations=True)
         self.scalar_fit.validate()
         self.check_critic()
-        self.ppo.validate()
-        self.ppo.check(Arithmetic.vocabulary, critic=self.critic)
 
     def check_critic(self) -> None:
         """Refuse a critic that cannot start as it is asked to.
@@ -175,25 +169,21 @@ def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Prepared, 
     """SFT and reward model of a seed, from the cache where they are; returns them and what was found on the way."""
     world = Arithmetic()
     settings: dict[str, Any] = {
-        "seed": seed, "device": config.device, "network": asdict(config.network), "sft": asdict(config.sft),
-        "sft_accuracy": config.sft_accuracy,
+        "seed": seed, "device": config.device, "sft": asdict(config.sft), "sft_accuracy": config.sft_accuracy
     }  # fmt: skip
-    generator = stage_generator(seed, "sft", device=config.device)
-    policy = TransformerPolicy(Transformer(config.network, generator), world.vocabulary)
-    check_speaks(policy, world)
-    saved = yield from cached(
-        "arithmetic-sft", settings, build=lambda: supervise(config, world, policy=policy, generator=generator)
+    policy, tuned = yield from fine_tuned(
+        "arithmetic-sft", settings, network=config.network, world=world, build=partial(supervise, config)
     )
-    policy.load_state_dict(saved["policy"])
     labels = ("rankings", "k", "kappa", "temperature", "see_eos", "overtrained")
-    settings |= {name: getattr(config, name) for name in labels} | {"fit": asdict(config.fit)}
+    settings |= {name: getattr(config, name) for name in labels}
+    settings |= {"network": asdict(config.network), "fit": asdict(config.fit)}
     seen = [*range(10), EOS] if config.see_eos else range(10)
     reward = Counts(seen, stage_generator(seed, "reward model", device=config.device))
     learnt = yield from cached(
         "arithmetic-reward", settings, build=lambda: learn(config, seed, policy=policy, model=reward)
     )
     reward.load_state_dict(learnt["model"])
-    found = saved["found"] | learnt["found"]
+    found = tuned | learnt["found"]
     weights = ", ".join(f"{name} {weight:+.2f}" for name, weight in found["weights"].items())
     yield Note(
         f"Seed {seed}: SFT accuracy {found['sft_accuracy']:.3f}; reward model accuracy "
@@ -207,10 +197,10 @@ def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Prepared, 
 
 
 def supervise(
-    config: Config, world: Arithmetic, *, policy: TransformerPolicy, generator: torch.Generator
+    config: Config, policy: TransformerPolicy, *, generator: torch.Generator
 ) -> Generator[Note, None, dict[str, Any]]:
     """Imitate correct sums until enough samples are right."""
-    state, reached = SFTState(policy, config.sft, generator), 0.0
+    world, state, reached = Arithmetic(), SFTState(policy, config.sft, generator), 0.0
     for step in sft(state, world.demonstrations):
         # Accuracy climbs steeply once it has begun to: closer looks near the mark keep it from overshooting.
         every = 2 if reached > 0.6 * config.sft_accuracy else 5 if reached > 0.2 * config.sft_accuracy else 25
@@ -298,9 +288,8 @@ def labelled(
 def begin(config: Config, cell: Cell, *, prepared: Prepared) -> Begun:
     """PPO of one cell, not yet moved."""
     leash, settings = arms(config)[cell.arm]
-    learner, reference = deepcopy(prepared.policy), deepcopy(prepared.policy)
-    generator = stage_generator(cell.seed, f"ppo {cell.arm}", device=config.device)
-    state = PPOState(learner, reference, deepcopy(prepared.critic), settings, generator, leash)
+    critic = deepcopy(prepared.critic)
+    state = leashed(cell, leash, policy=prepared.policy, config=settings, device=config.device, critic=critic)
     return state, watch(cell, state, reward=prepared.reward)
 
 

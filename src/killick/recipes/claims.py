@@ -12,6 +12,9 @@ Found = Mapping[str, Any]
 """What a seed found before its arms: stages.json."""
 
 
+Measure = Callable[[Sequence[Row], Found], float | None]
+
+
 @dataclass(frozen=True)
 class Claim:
     """One figure of a source.
@@ -25,7 +28,8 @@ class Claim:
         low: smallest value that agrees; None for none.
         high: largest value that agrees; None for none.
         unit: of all of them.
-        measure: from one seed's rows of the arm (none where arm is None) and what its stages found.
+        measure: from one seed's rows of the arm (none where arm is None) and what its stages found; None where the
+            run has nothing to measure it by.
         kind: a claim of the source, a setting that our set-up fixes, or a figure of ours.
     """
 
@@ -37,14 +41,14 @@ class Claim:
     low: float | None
     high: float | None
     unit: str
-    measure: Callable[[Sequence[Row], Found], float]
+    measure: Measure
     kind: Literal["claim", "setting", "ours"] = "claim"
 
 
 def judge(claims: Sequence[Claim], rows: Sequence[Row], *, found: Mapping[str, Found]) -> list[Row]:
     """Measure each claim at every seed; its mean has to lie within the band.
 
-    A claim about an arm that did not run is left out. With one seed the spread is None.
+    A claim about an arm that did not run, or that nothing measures, is left out. With one seed the spread is None.
 
     Args:
         claims: what the source says.
@@ -53,11 +57,11 @@ def judge(claims: Sequence[Claim], rows: Sequence[Row], *, found: Mapping[str, F
     """
     out = []
     for claim in claims:
-        values = []
+        values: list[float] = []
         for seed, stages in sorted(found.items(), key=lambda pair: int(pair[0])):
             mine = [row for row in rows if row["arm"] == claim.arm and str(row["seed"]) == seed]
-            if claim.arm is None or mine:
-                values.append(claim.measure(mine, stages))
+            value = claim.measure(mine, stages) if claim.arm is None or mine else None
+            values += [] if value is None else [value]
         if not values:
             continue
         mean = fmean(values)

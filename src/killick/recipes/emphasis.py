@@ -1,12 +1,14 @@
 """Emphasis: a proxy that extrapolates. What happens past the edge of the preference data?
 
-SFT on a corpus, 4,000 noisy pairs of its samples, a bag-of-tokens reward model, then PPO at sequence level.
+SFT on a corpus, 4,000 noisy pairs of its samples, a bag-of-tokens reward model, then PPO at sequence level. An arm is a
+leash, a family of reward models and a shape of the policy; the source has one family and one shape.
 """
 
 from collections.abc import Generator, Iterator
-from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from functools import partial
+from itertools import product
+from typing import Any, Literal, get_args
 
 import torch
 
@@ -14,19 +16,24 @@ from killick.algorithms.leash import Leash
 from killick.algorithms.ppo import PPOState, ppo
 from killick.algorithms.ppo_config import PPOConfig
 from killick.algorithms.sft import SFTConfig, SFTState, sft
-from killick.models.policy import TransformerPolicy, check_network
-from killick.models.transformer import Transformer, TransformerConfig
-from killick.preferences.labelers import BradleyTerry, ceiling
-from killick.preferences.pairing import neighbours
+from killick.models.policy import TransformerPolicy
+from killick.models.transformer import TransformerConfig
+from killick.recipes import emphasis_tables
 from killick.recipes.cells import Begun, Cell, Seen, answers_shown
-from killick.recipes.ledger import Note, arm_name, ledger_row
-from killick.recipes.settings import check_betas, check_seeds, find_device
-from killick.rewards.fit import FitConfig, FitState, Standardised, accuracy, fit, standardise
-from killick.rewards.pooled import Pooled
+from killick.recipes.claims import judge
+from killick.recipes.emphasis_claims import CLAIMS
+from killick.recipes.emphasis_rewards import FAMILIES, Family, Lesson, learn, restored
+from killick.recipes.ledger import Note, Row, arm_name, ledger_row
+from killick.recipes.settings import check_betas, check_choice, check_training
+from killick.recipes.starting import fine_tuned, leashed
+from killick.recipes.tables import Table
+from killick.rewards.fit import FitConfig, Standardised
 from killick.rundir.cache import cached
-from killick.rundir.seeds import stage_generator
-from killick.types import Refusal, check_speaks
+from killick.types import Refusal
 from killick.worlds.emphasis import Emphasis
+
+Shape = Literal["source", "llama"]
+SHAPES: tuple[Shape, ...] = get_args(Shape)
 
 
 @dataclass(frozen=True)
@@ -34,7 +41,10 @@ class Config:
     """Settings of the emphasis recipe.
 
     Args:
-        betas: the leashes, one arm each: reward deviations per nat.
+        betas: the leashes: reward deviations per nat.
+        families: the reward models: a ReLU or a tanh network on the mean embedding, a weight for each token, the
+            minimum or the mean of five ReLU networks.
+        shapes: the policies: the source's shape, or Llama's of the same sizes; every beta meets every family and shape.
         seeds: every arm runs once for each.
         pairs: labelled pairs that the reward model learns from.
         validation: labelled pairs that it is judged by.
@@ -48,8 +58,10 @@ class Config:
         ppo: the optimiser's.
     """
 
-    betas: tuple[float, ...] = (0.0,)
-    seeds: tuple[int, ...] = (42,)
+    betas: tuple[float, ...] = (0.0, 0.5, 2.0)
+    families: tuple[Family, ...] = ("relu",)
+    shapes: tuple[Shape, ...] = ("source",)
+    seeds: tuple[int, ...] = (42, 43, 44)
     pairs: int = 4000
     validation: int = 2000
     noise: float = 0.1
@@ -64,8 +76,9 @@ class Config:
     ppo: PPOConfig = PPOConfig(iterations=150, batch=256, epochs=4, minibatches=4, learning_rate=3e-5, level="sequence")
 
     def quick(self) -> "Config":
-        """The same path, smaller, in well under a minute."""
-        return replace(self, sft=replace(self.sft, steps=100), pairs=1000, ppo=replace(self.ppo, iterations=10))
+        """The same path at one seed with smaller batches and longer steps: the same shapes in under a minute."""
+        return replace(self, seeds=self.seeds[:1], sft=replace(self.sft, steps=200, batch=128),
+                       ppo=replace(self.ppo, iterations=40, batch=128, learning_rate=1.5e-4))  # fmt: skip
 
     def validate(self) -> None:
         """Refuse settings that cannot run.
@@ -74,65 +87,82 @@ class Config:
             Refusal: naming the field.
         """
         check_betas(self.betas)
-        check_seeds(self.seeds)
-        find_device(self.device)
+        check_choice("families", self.families, known=FAMILIES)
+        check_choice("shapes", self.shapes, known=SHAPES)
         if min(self.pairs, self.validation, self.hidden) < 1:
             asked = f"{self.pairs}, {self.validation} and {self.hidden}"
             raise Refusal(f"--pairs, --validation and --hidden must be at least 1, not {asked}.")
         if not 0 < self.noise < float("inf"):
             raise Refusal(f"--noise must be a positive number, not {self.noise:g}.")
-        self.network.validate()
-        check_network(self.network, Emphasis.vocabulary, prompt=1)
-        self.sft.validate()
-        self.fit.validate()
-        self.ppo.validate()
-        self.ppo.check(Emphasis.vocabulary, critic=False, demonstrations=False)
+        check_training(self, Emphasis.vocabulary, prompt=1, critic=False, demonstrations=False)
+
+
+def arms(config: Config) -> dict[str, tuple[float, Family, Shape]]:
+    """Every beta with every family and shape; what the source has stays out of the name."""
+    found = {}
+    for beta, family, shape in product(config.betas, config.families, config.shapes):
+        parts = [part for part in (family, shape) if part not in ("relu", "source")]
+        found[arm_name(beta, *parts)] = (beta, family, shape)
+    return found
 
 
 def cells(config: Config) -> list[Cell]:
-    """Every beta at every seed."""
-    return [Cell(arm_name(beta), seed, config.ppo.iterations) for beta in config.betas for seed in config.seeds]
+    """Every arm at every seed; all seeds of an arm before the next arm, so that seeds prepare side by side."""
+    return [Cell(arm, seed, config.ppo.iterations) for arm in arms(config) for seed in config.seeds]
 
 
 def seconds(config: Config) -> float:
     """Rough CPU seconds of a run on one core of 2023, for the announcement."""
-    return 8 + 40 * len(config.seeds) + 0.28 * sum(cell.steps for cell in cells(config))
+    rows = config.ppo.batch * sum(cell.steps for cell in cells(config)) / 1000
+    seed = 2 + config.sft.steps * config.sft.batch / 8000 + 4 * len(config.families)
+    return 8 + len(config.seeds) * len(config.shapes) * seed + 0.78 * rows
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What all arms of a seed begin with."""
+    """What all arms of a seed begin with, by shape, and by shape and family."""
 
-    policy: TransformerPolicy
-    reward: Standardised
+    policies: dict[Shape, TransformerPolicy]
+    rewards: dict[tuple[Shape, Family], Standardised]
 
 
 def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Prepared, dict[str, Any]]]:
-    """SFT and reward model of a seed, from the cache where they are; returns them and what was found on the way."""
-    world, generator = Emphasis(), stage_generator(seed, "sft", device=config.device)
-    settings: dict[str, Any] = {
-        "seed": seed, "device": config.device, "network": asdict(config.network), "sft": asdict(config.sft)
-    }  # fmt: skip
-    policy = TransformerPolicy(Transformer(config.network, generator), world.vocabulary)
-    check_speaks(policy, world)
-    saved = yield from cached("emphasis-sft", settings, build=lambda: supervise(config, policy, generator=generator))
-    policy.load_state_dict(saved["policy"])
-    labels = {name: getattr(config, name) for name in ("pairs", "validation", "noise", "hidden")}
-    model = Pooled(
-        world.vocabulary.size, config.hidden, generator=stage_generator(seed, "reward model", device=config.device)
+    """SFT and reward models of a seed for each shape, from the cache where they are; what was found is by shape."""
+    ready, found = Prepared({}, {}), dict[str, Any]()
+    for shape in config.shapes:
+        found[shape] = yield from prepare_shape(config, seed, shape=shape, ready=ready)
+    return ready, found
+
+
+def prepare_shape(config: Config, seed: int, *, shape: Shape, ready: Prepared) -> Generator[Note, None, dict[str, Any]]:
+    """Put the policy and the rewards of one shape into `ready`; returns what was found on the way."""
+    network = shaped(config.network, shape)
+    settings: dict[str, Any] = {"seed": seed, "device": config.device, "sft": asdict(config.sft)}
+    policy, tuned = yield from fine_tuned(
+        "emphasis-sft", settings, network=network, world=Emphasis(), build=partial(supervise, config)
     )
-    learnt = yield from cached(
-        "emphasis-reward",
-        settings | labels | {"fit": asdict(config.fit)},
-        build=lambda: learn(config, seed, policy=policy, model=model),
-    )
-    model.load_state_dict(learnt["model"])
-    found = saved["found"] | learnt["found"]
+    lesson = Lesson(seed, config.device, shape, config.families, config.pairs, config.validation, config.noise,
+                    config.hidden, config.fit)  # fmt: skip
+    settings |= {"network": asdict(network), "lesson": asdict(lesson)}
+    learnt = yield from cached("emphasis-reward", settings, build=partial(learn, lesson, policy))
+    ready.policies[shape] = policy
+    for family, state in learnt["families"].items():
+        ready.rewards[shape, family] = restored(family, config.hidden, state=state, device=config.device)
+    found: dict[str, Any] = tuned | learnt["found"]
+    right = ", ".join(f"{family} {each['accuracy']:.3f}" for family, each in found["families"].items())
     yield Note(
-        f"Seed {seed}: base gold {found['base_gold']:.3f}, more than three emphasis tokens in {found['beyond']:.2%}; "
-        f"reward model accuracy {found['reward_accuracy']:.3f} at a ceiling of {found['reward_ceiling']:.3f}"
+        f"Seed {seed}, {shape}: base gold {found['base_gold']:.3f}, more than three emphasis tokens in "
+        f"{found['beyond']:.2%}; reward model accuracy {right} at a ceiling of {found['reward_ceiling']:.3f}"
     )
-    return Prepared(policy, Standardised(model.requires_grad_(False), learnt["mean"], learnt["deviation"])), found
+    return found
+
+
+def shaped(network: TransformerConfig, shape: Shape) -> TransformerConfig:
+    """The network as it is, or Llama's shape in the same sizes."""
+    if shape == "source":
+        return network
+    sizes = {name: getattr(network, name) for name in ("hidden", "layers", "heads", "feed_forward")}
+    return TransformerConfig.llama(network.inputs, network.outputs, network.context, **sizes)
 
 
 def supervise(
@@ -148,48 +178,28 @@ def supervise(
     return {"policy": policy.state_dict(), "found": {"base_gold": gold, "beyond": many}}
 
 
-def learn(
-    config: Config, seed: int, *, policy: TransformerPolicy, model: Pooled
-) -> Generator[Note, None, dict[str, Any]]:
-    """Label pairs of samples, fit a bag of tokens, scale it on the SFT policy."""
-    world, generator = Emphasis(), stage_generator(seed, "labels", device=config.device)
-    labeler = BradleyTerry(1 / config.noise)
-    learned, held = (
-        labeler.label(neighbours(rollout), world.gold(rollout), generator)
-        for rollout in (
-            policy.sample(world.prompts(n, generator), 2, generator) for n in (config.pairs, config.validation)
-        )
-    )
-    for step in fit(FitState(model, config.fit, generator), learned):
-        if step.step % 200 == 199:
-            yield Note(f"Reward model step {step.step + 1}: loss {step.loss:.4f} nats per pair")
-    found = {
-        "reward_accuracy": accuracy(model, held, tie_credit=0.0),
-        "reward_ceiling": ceiling(labeler, held, gold=world.gold(held.rollout)),
-        "reward_pairs": len(learned),
-    }
-    scaled = standardise(model, policy.sample(world.prompts(2000, generator), 1, generator))
-    return {
-        "model": model.state_dict(),
-        "found": found,
-        "mean": float(scaled.mean),
-        "deviation": float(scaled.deviation),
-    }
-
-
 def begin(config: Config, cell: Cell, *, prepared: Prepared) -> Begun:
     """PPO of one cell, not yet moved."""
-    beta = next(beta for beta in config.betas if arm_name(beta) == cell.arm)
-    learner, reference = deepcopy(prepared.policy), deepcopy(prepared.policy)
-    generator = stage_generator(cell.seed, f"ppo {cell.arm}", device=config.device)
-    state = PPOState(learner, reference, None, config.ppo, generator, Leash(beta))
-    return state, watch(cell, state, reward=prepared.reward)
+    beta, family, shape = arms(config)[cell.arm]
+    state = leashed(cell, Leash(beta), policy=prepared.policies[shape], config=config.ppo, device=config.device)
+    return state, watch(cell, state, reward=prepared.rewards[shape, family])
 
 
 def watch(cell: Cell, state: PPOState, *, reward: Standardised) -> Iterator[Seen]:
-    """The cell's steps with gold beside them."""
+    """The cell's steps with gold beside them, and how much of the rollout has left the data."""
     world = Emphasis()
     for step in ppo(state, reward, prompts=world.prompts):
-        gold, count = world.gold(step.rollout), float(world.count(step.rollout).float().mean())
-        row = ledger_row(cell.arm, cell.seed, step=step, gold=gold, vocabulary=world.vocabulary, emphasis=count)
+        gold, count = world.gold(step.rollout), world.count(step.rollout)
+        own = {"emphasis": float(count.float().mean()), "beyond": float((count > 3).float().mean())}
+        row = ledger_row(cell.arm, cell.seed, step=step, gold=gold, vocabulary=world.vocabulary, **own)
         yield Seen(row, answers_shown(cell, step, world=world, prompts=["<bos>"] * 6, gold=gold))
+
+
+def claims(rows: list[Row], found: dict[str, Any]) -> list[Row]:
+    """The source's figures beside ours."""
+    return judge(CLAIMS, rows, found=found)
+
+
+def tables(rows: list[Row], found: dict[str, Any]) -> list[Table]:
+    """What the source prints, and where each arm left the data."""
+    return emphasis_tables.tables(rows, found)

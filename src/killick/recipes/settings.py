@@ -1,11 +1,49 @@
-"""What every recipe's settings share: arms, seeds, and the device."""
+"""What every recipe's settings share: arms, seeds, the device, and the parts that train a transformer."""
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
-from killick.types import Refusal
+from killick.models.policy import check_network
+from killick.types import Refusal, Vocabulary
+
+
+def check_training(config: Any, vocabulary: Vocabulary, *, prompt: int, critic: bool, demonstrations: bool) -> None:
+    """Refuse what cannot train: seeds, device, workers, network, SFT, fit, PPO, and how they go together.
+
+    Args:
+        config: a recipe's settings, with fields seeds, device, workers, network, sft, fit and ppo.
+        vocabulary: of its world.
+        prompt: tokens of its prompts.
+        critic: whether PPO has one.
+        demonstrations: whether a ptx term has any.
+
+    Raises:
+        Refusal: naming the field.
+    """
+    check_seeds(config.seeds)
+    find_device(config.device)
+    if config.workers < 0:
+        raise Refusal(f"--workers must be at least 0, not {config.workers}; 0 takes one a core.")
+    config.network.validate()
+    check_network(config.network, vocabulary, prompt=prompt)
+    config.sft.validate()
+    config.fit.validate()
+    config.ppo.validate()
+    config.ppo.check(vocabulary, critic=critic, demonstrations=demonstrations)
+
+
+def check_choice(name: str, given: Sequence[str], *, known: Sequence[str]) -> None:
+    """Refuse a list of words that names none, one twice, or an unknown one.
+
+    Raises:
+        Refusal: naming the flag and the words that there are.
+    """
+    if not given or len(set(given)) < len(given) or not set(given) <= set(known):
+        asked = " ".join(given) or "nothing"
+        raise Refusal(f"--{name} takes one or more of {', '.join(known)}, none twice, not {asked}.")
 
 
 def check_betas(betas: Sequence[float]) -> None:

@@ -1,5 +1,7 @@
 """A bag-of-tokens reward: embeddings averaged over the response, then a small network. Order is invisible to it."""
 
+from typing import Literal
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -9,19 +11,22 @@ from killick.types import Rollout
 
 
 class Pooled(nn.Module):
-    """A `Reward`: mean token embedding, then hidden ReLU units, then one number.
+    """A `Reward`: mean token embedding, then hidden units, then one number.
 
     Args:
         size: token ids 0 .. size - 1.
         hidden: width of the embedding and of the hidden layer.
         generator: weights are drawn from it.
+        activation: of the hidden units: ReLU goes on in a straight line past the data, tanh levels off.
     """
 
-    def __init__(self, size: int, hidden: int, generator: torch.Generator):
+    def __init__(
+        self, size: int, hidden: int, generator: torch.Generator, activation: Literal["relu", "tanh"] = "relu"
+    ):
         super().__init__()
         self.embedding = nn.Parameter(torch.empty(size, hidden, device=generator.device))
         nn.init.normal_(self.embedding, generator=generator)
-        self.network = mlp(hidden, hidden, generator=generator)
+        self.network = mlp(hidden, hidden, generator=generator, activation=activation)
 
     def encode(self, rollout: Rollout) -> Float[Tensor, "batch vocab"]:
         """Share of each token in each response: a mean of embeddings is this times the embedding table."""

@@ -3,12 +3,14 @@
 Gold = mean token value + 0.3 min(c, 3) - 0.6 max(c - 3, 0), with c the number of emphasis tokens.
 """
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from killick.ops.masked import masked_mean
-from killick.types import Prompts, Rollout, Vocabulary
+from killick.types import Prompts, Refusal, Rollout, Vocabulary
 
 SIZE, TIME, EMPHASIS, BOS = 24, 12, 12, 24
 
@@ -34,6 +36,24 @@ class Emphasis:
         weights = (self.values(generator.device) / 1.5).softmax(-1)
         drawn = torch.multinomial(weights, count * TIME, replacement=True, generator=generator)
         return self.rollout(drawn.view(count, TIME))
+
+    def holding(self, counts: Sequence[int], each: int, generator: torch.Generator) -> Rollout:
+        """Corpus sequences with exactly so many emphasis tokens: `each` for every count, in the order of `counts`.
+
+        What emphasis the corpus drew becomes the next token; then random places, all sets alike likely, are set to it.
+
+        Raises:
+            Refusal: where there is no count, one is not in 0..12, or `each` is below 1.
+        """
+        if not counts or not 0 <= min(counts) <= max(counts) <= TIME or each < 1:
+            asked = f"{each} each of {', '.join(map(str, counts)) or 'none'}"
+            raise Refusal(f"Sequences hold 0 to {TIME} emphasis tokens, and at least 1 of each count, not {asked}.")
+        wanted = torch.tensor(counts, device=generator.device).repeat_interleave(each)
+        drawn = self.demonstrations(len(wanted), generator).responses
+        # The order of independent draws is a random permutation, so its places below c are a random set of c.
+        order = torch.rand(drawn.shape, generator=generator, device=generator.device).argsort(1)
+        plain = drawn.masked_fill(drawn == EMPHASIS, EMPHASIS + 1)
+        return self.rollout(plain.masked_fill(order < wanted[:, None], EMPHASIS))
 
     def rollout(self, responses: Int[Tensor, "batch 12"]) -> Rollout:
         """Given sequences as a rollout without log-probs."""
