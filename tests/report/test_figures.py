@@ -122,3 +122,11 @@ def test_a_kl_that_dwarfs_the_others_is_drawn_by_its_logarithm() -> None:
         unfold(axes, ends)
         scales.append(axes.get_yscale())
     assert scales == ["symlog", "linear", "linear", "linear"]
+
+
+def test_many_arms_are_shown_together_only(tmp_path):
+    """Up to six have a figure each."""
+    for count, alone in ((6, 6), (7, 0)):
+        arms = tuple(f"beta={beta}" for beta in range(count))
+        shown = read_run(run_folder(tmp_path / str(count), steps=3, arms=arms))
+        assert sum(name.startswith("arm-") for name in makers(shown)) == alone

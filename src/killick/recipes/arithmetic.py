@@ -153,7 +153,7 @@ def cells(config: Config) -> list[Cell]:
 
 def seconds(config: Config) -> float:
     """Rough CPU seconds of a run on one core of 2023, for the announcement."""
-    return 8 + 16 * len(config.seeds) + 0.12 * sum(cell.steps for cell in cells(config))
+    return 7 + 10 * len(config.seeds) + 0.1 * sum(cell.steps for cell in cells(config))
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ from killick.report.style import COLOURS, INK
 from killick.report.words import arm_words, best, number
 from killick.types import Refusal
 
+ALONE = 6
+"""Arms up to which each has a figure of its own; with more, the page would be a heap that nobody looks through."""
 Maker = Callable[[], Picture | None]
 LINES = f"Lines are means over {WINDOW} iterations"
 
@@ -26,7 +28,7 @@ LINES = f"Lines are means over {WINDOW} iterations"
 def makers(shown: Shown) -> dict[str, Maker]:
     """Every figure that this run may have, by name, not yet made: one that fails takes no other with it."""
     found: dict[str, Maker] = {"overview": partial(overview, shown)} | emphasis_figures.makers(shown)
-    for arm in shown.arms:
+    for arm in shown.arms if len(shown.arms) <= ALONE else ():
         name = f"arm-{slug(arm.name)}"
         while name in found:
             name += "-again"
