@@ -213,10 +213,9 @@ LOOPS = [
      "mean of the pieces' means"),
     ("ppo.py", "masked_sum(log_ratio, mask, dim=1)[:, None]",
      "(masked_sum(log_ratio, mask, dim=1) / mask.sum(1))[:, None]", "sequence ratio per token"),
-    ("ppo.py", "list(dict.fromkeys(parameter for parameter in moved if parameter.requires_grad))",
-     "[parameter for parameter in moved if parameter.requires_grad]", "shared weights moved twice"),
+    ("ppo.py", "[parameter for parameter in judging if parameter not in shared]", "judging", "shared weights moved twice"),
     ("ppo.py", "old=piece.values,", "old=state.value(piece.rollout).detach(),", "old values recomputed"),
-    ("ppo.py", "(state.step * planned + index)", "(state.step * planned)", "rate falls once an iteration"),
+    ("ppo.py", "state.step * planned + index", "state.step * planned", "rates move once an iteration"),
     ("ppo.py", "(outside & unit)", "outside", "clip fraction counts padding"),
     ("ppo_targets.py", "        earned = advantages + values\n    if config.whiten:\n"
      "        advantages = whiten(advantages, units(mask, config))\n",
@@ -318,14 +317,23 @@ def verdict(mutation: tuple[str, str, str, str]) -> str:
     return {0: "SURVIVED", 1: "caught"}.get(status, "BROKEN")
 
 
+def stale() -> list[str]:
+    """Sentences about faults whose text does not stand in the source exactly once, so that they cannot be planted."""
+    counts = [
+        ((SOURCE / room(file) / file).read_text(encoding="utf-8").count(old), file, old, what)
+        for file, old, _, what in MUTATIONS + LOOPS
+    ]
+    return [
+        f"{file}: the text of '{what}' stands {n} times, not once: {old!r}" for n, file, old, what in counts if n != 1
+    ]
+
+
 def main() -> int:
     """Check the texts, then the unmutated copy, then every mutation."""
-    mutations = MUTATIONS + LOOPS
-    for file, old, _, what in mutations:
-        found = (SOURCE / room(file) / file).read_text(encoding="utf-8").count(old)
-        if found != 1:
-            print(f"{file}: the text of '{what}' stands {found} times, not once: {old!r}")
-            return 1
+    mutations, lost = MUTATIONS + LOOPS, stale()
+    if lost:
+        print("\n".join(lost))
+        return 1
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
     verdicts = []

@@ -10,6 +10,7 @@ import torch
 import killick
 from killick.lab.writing import LABS
 from killick.ops.masked import masked_sum
+from mutations import stale
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "killick"
@@ -93,3 +94,7 @@ def test_nothing_names_where_it_was_made() -> None:
 def test_a_wrong_shape_is_caught_while_tests_run() -> None:
     with pytest.raises(Exception, match="mask"):
         masked_sum(torch.zeros(2, 3), torch.ones(2, 4, dtype=torch.bool))
+
+
+def test_every_planted_fault_still_has_its_place_in_the_source() -> None:
+    assert stale() == []
