@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from killick.flags import flags, nearest, parse
+from killick.flags import flags, nearest, parse, taken
 from killick.recipes import answers, arithmetic
 
 
@@ -12,6 +12,14 @@ def test_the_nearest_word_is_offered_only_if_it_is_near() -> None:
     """Edit distance decides."""
     assert nearest("answer", ["answers", "emphasis"]) == " (did you mean answers?)"
     assert nearest("zebra", ["answers", "emphasis"]) == ""
+
+
+def test_a_flag_is_taken_out_with_its_value_wherever_it_stands() -> None:
+    """Without it there is the other value; at the very end it has none, and stays for the caller to refuse."""
+    for words in (["--out", "x", "a", "b"], ["a", "--out", "x", "b"], ["a", "b", "--out", "x"]):
+        assert taken(words, "--out", otherwise="y") == (["a", "b"], "x")
+    assert taken(["a", "b"], "--out", otherwise="y") == (["a", "b"], "y")
+    assert taken(["a", "--out"], "--out", otherwise="y") == (["a", "--out"], "y")
 
 
 def test_every_setting_is_a_flag_nested_ones_with_a_dot() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from killick.flags import nearest, parse
+from killick.flags import nearest, parse, taken
 from killick.recipes import RECIPES
 
 HELP = """usage: killick COMMAND ...
@@ -222,15 +222,10 @@ def compare(given: list[str]) -> None:
     """`killick compare RUN RUN [--out DIR]`: lay two ledgers over each other."""
     from killick.report.compare import compare as lay
 
-    words = list(given)
-    out = Path("compare")
-    if "--out" in words and words.index("--out") + 1 < len(words):
-        place = words.index("--out")
-        out = Path(words[place + 1])
-        del words[place : place + 2]
+    words, out = taken(given, "--out", otherwise="compare")
     if len(words) != 2 or any(word.startswith("-") for word in words):
         raise ValueError("killick compare takes two run folders, and --out DIR for the pictures.")
-    print(lay(known(words[0]), known(words[1]), out=out))
+    print(lay(known(words[0]), known(words[1]), out=Path(out)))
 
 
 def cache(given: list[str]) -> None:
@@ -258,11 +253,7 @@ def lab(given: list[str]) -> None:
         print("\n".join(f"  {name:<9} {about}" for name, about in LABS.items()))
         print(f"\nWithout --lab it is {next(iter(LABS))}. Start with:  killick lab new my-rlhf")
         return
-    words, name = list(given), next(iter(LABS))
-    if "--lab" in words and words.index("--lab") + 1 < len(words):
-        place = words.index("--lab")
-        name = words[place + 1]
-        del words[place : place + 2]
+    words, name = taken(given, "--lab", otherwise=next(iter(LABS)))
     if len(words) != 2 or words[0] != "new" or words[1].startswith("-"):
         raise ValueError("killick lab new takes one new folder, and --lab NAME; killick lab lists the names.")
     if name not in LABS:

@@ -17,6 +17,14 @@ def nearest(word: str, known: Sequence[str]) -> str:
     return f" (did you mean {close[0]}?)" if close else ""
 
 
+def taken(words: Sequence[str], flag: str, *, otherwise: str) -> tuple[list[str], str]:
+    """The words without a flag and its value, and that value; a flag at the very end has none and stays."""
+    if flag not in words[:-1]:
+        return list(words), otherwise
+    place = words.index(flag)
+    return [*words[:place], *words[place + 2 :]], words[place + 1]
+
+
 def parse(name: str, recipe: ModuleType, *, given: list[str]) -> Any:
     """Settings and the run's own flags; most come from the recipe's dataclass.
 

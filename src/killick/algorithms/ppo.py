@@ -71,7 +71,7 @@ class PPOState:
 
     @property
     def value_rate(self) -> float:
-        """The critic's learning rate, before warm-up and decay."""
+        """The critic's learning rate, before decay; it has no warm-up."""
         return self.config.value_learning_rate or self.config.learning_rate
 
     def state_dict(self) -> dict[str, Any]:
