@@ -7,26 +7,10 @@ import torch
 from torch.testing import assert_close
 
 from killick.models.decoding import sequence
-from killick.models.policy import TransformerPolicy
 from killick.models.reader import Reader
-from killick.models.transformer import Transformer, TransformerConfig
-from killick.types import Refusal, Rollout, Vocabulary
-
-WORDS = Vocabulary(size=9, time=5, eos=7, pad=8, forbidden=(8,))
-SMALL = TransformerConfig(9, 9, context=12, hidden=16, layers=2, heads=2, feed_forward=24)
-
-
-def seeded(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def speaker(config: TransformerConfig = SMALL) -> TransformerPolicy:
-    return TransformerPolicy(Transformer(config, seeded(0)), WORDS)
-
-
-def rollout_of(policy: TransformerPolicy, count: int = 12) -> Rollout:
-    ids = torch.randint(0, 7, (count, 4), generator=seeded(1))
-    return policy.sample((ids, torch.ones_like(ids, dtype=torch.bool)), 1, seeded(2))
+from killick.models.transformer import TransformerConfig
+from killick.types import Refusal
+from speakers import SMALL, rollout_of, speaker
 
 
 def test_the_state_after_a_token_is_the_one_that_predicts_the_next() -> None:

@@ -9,28 +9,12 @@ from torch.testing import assert_close
 from killick.models.policy import TransformerPolicy
 from killick.models.transformer import Transformer, TransformerConfig
 from killick.models.value import Critic
-from killick.types import Rollout, Vocabulary
-
-WORDS = Vocabulary(size=9, time=5, eos=7, pad=8, forbidden=(8,))
-SMALL = TransformerConfig(9, 9, context=12, hidden=16, layers=2, heads=2, feed_forward=24)
+from speakers import SMALL, WORDS, rollout_of, seeded, speaker
 
 
-def seeded(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def policy(config: TransformerConfig = SMALL) -> TransformerPolicy:
-    return TransformerPolicy(Transformer(config, seeded(0)), WORDS)
-
-
-def rollout_of(speaker: TransformerPolicy, count: int = 12) -> Rollout:
-    ids = torch.randint(0, 7, (count, 4), generator=seeded(1))
-    return speaker.sample((ids, torch.ones_like(ids, dtype=torch.bool)), 1, seeded(2))
-
-
-def opinionated(speaker: TransformerPolicy) -> Critic:
+def opinionated(policy: TransformerPolicy) -> Critic:
     """A critic whose head is no longer 0."""
-    critic = Critic.from_network(speaker.network)
+    critic = Critic.from_network(policy.network)
     torch.nn.init.normal_(critic.network.head.weight, generator=seeded(3))
     return critic.requires_grad_(False)
 
@@ -38,29 +22,29 @@ def opinionated(speaker: TransformerPolicy) -> Critic:
 @pytest.mark.parametrize("config", [SMALL, TransformerConfig.llama(9, 9, 12, hidden=16, heads=2, feed_forward=24)])
 def test_a_critic_starts_by_expecting_nothing(config: TransformerConfig) -> None:
     """Exactly 0 everywhere, one number per response token, with or without biases."""
-    speaker = policy(config)
-    rollout = rollout_of(speaker)
-    values = Critic.from_network(speaker.network)(rollout)
+    policy = speaker(config)
+    rollout = rollout_of(policy)
+    values = Critic.from_network(policy.network)(rollout)
     assert values.shape == rollout.responses.shape
     assert not bool(values.any())
 
 
 def test_a_critic_holds_copies_of_the_body_and_shares_no_storage() -> None:
     """Every tensor but the head is equal, and none stands at the same place in memory."""
-    speaker = policy()
-    critic = Critic.from_network(speaker.network)
-    mine, theirs = critic.network.state_dict(), speaker.network.state_dict()
+    policy = speaker()
+    critic = Critic.from_network(policy.network)
+    mine, theirs = critic.network.state_dict(), policy.network.state_dict()
     assert all(torch.equal(mine[name], theirs[name]) for name in theirs if not name.startswith("head."))
     assert mine["head.weight"].shape == (1, 16)
-    places = {p.untyped_storage().data_ptr() for p in speaker.parameters()}
+    places = {p.untyped_storage().data_ptr() for p in policy.parameters()}
     assert not places & {p.untyped_storage().data_ptr() for p in critic.parameters()}
 
 
 def test_a_critic_takes_a_copy_of_a_head_that_is_given() -> None:
     """Equal weights elsewhere in memory; with a bias even where the network has none."""
-    speaker = policy(TransformerConfig.llama(9, 9, 12, hidden=16, heads=2, feed_forward=24))
+    policy = speaker(TransformerConfig.llama(9, 9, 12, hidden=16, heads=2, feed_forward=24))
     head = torch.nn.Linear(16, 1).requires_grad_(False)
-    critic = Critic.from_network(speaker.network, head=head)
+    critic = Critic.from_network(policy.network, head=head)
     assert torch.equal(critic.network.head.weight, head.weight)
     assert torch.equal(critic.network.head.bias, head.bias)
     assert critic.network.head.weight.data_ptr() != head.weight.data_ptr()
@@ -69,29 +53,29 @@ def test_a_critic_takes_a_copy_of_a_head_that_is_given() -> None:
 
 def test_training_the_critic_leaves_the_policy_alone() -> None:
     """Log-probs bit-equal before and after every weight of the critic has moved."""
-    speaker = policy()
-    rollout, critic = rollout_of(speaker), opinionated(speaker)
-    before, value = speaker.logprobs(rollout)[0].detach(), critic(rollout)
+    policy = speaker()
+    rollout, critic = rollout_of(policy), opinionated(policy)
+    before, value = policy.logprobs(rollout)[0].detach(), critic(rollout)
     with torch.no_grad():
         for parameter in critic.parameters():
             parameter.add_(0.1)
-    assert torch.equal(speaker.logprobs(rollout)[0].detach(), before)
+    assert torch.equal(policy.logprobs(rollout)[0].detach(), before)
     assert not torch.equal(critic(rollout), value)
 
 
 def test_the_weights_of_a_critic_can_be_trained_even_from_a_frozen_network() -> None:
     """A reference is frozen; its copy must not be."""
-    speaker = policy().requires_grad_(False)
-    critic = Critic.from_network(speaker.network)
+    policy = speaker().requires_grad_(False)
+    critic = Critic.from_network(policy.network)
     assert all(p.requires_grad for p in critic.parameters())
-    critic(rollout_of(speaker)).sum().backward()
+    critic(rollout_of(policy)).sum().backward()
     assert critic.network.head.weight.grad is not None
 
 
 def test_a_value_is_read_before_its_token_is_written() -> None:
     """Change response token 2: values 0 to 2 stay (1e-6), value 3 moves."""
-    speaker = TransformerPolicy(Transformer(SMALL, seeded(0)), replace(WORDS, eos=None))
-    rollout, critic = rollout_of(speaker), opinionated(speaker)
+    policy = TransformerPolicy(Transformer(SMALL, seeded(0)), replace(WORDS, eos=None))
+    rollout, critic = rollout_of(policy), opinionated(policy)
     other = rollout.responses.clone()
     other[:, 2] = (other[:, 2] + 1) % 7
     before, after = critic(rollout), critic(replace(rollout, responses=other))
@@ -101,8 +85,8 @@ def test_a_value_is_read_before_its_token_is_written() -> None:
 
 def test_real_values_are_blind_to_padding_on_either_side_and_to_neighbours() -> None:
     """Any id behind the end, two columns in front, one row alone: 1e-5."""
-    speaker = policy()
-    rollout, critic = rollout_of(speaker), opinionated(speaker)
+    policy = speaker()
+    rollout, critic = rollout_of(policy), opinionated(policy)
     assert not bool(rollout.mask.all())
     values, mask = critic(rollout), rollout.mask
     filled = replace(rollout, responses=rollout.responses.where(mask, 3))
@@ -119,10 +103,10 @@ def test_real_values_are_blind_to_padding_on_either_side_and_to_neighbours() -> 
 
 def test_a_state_comes_back_bit_equal_and_a_missing_piece_is_an_error() -> None:
     """As every learner's."""
-    speaker = policy()
-    critic, other = opinionated(speaker), Critic.from_network(speaker.network)
+    policy = speaker()
+    critic, other = opinionated(policy), Critic.from_network(policy.network)
     other.load_state_dict(critic.state_dict())
-    rollout = rollout_of(speaker)
+    rollout = rollout_of(policy)
     assert torch.equal(critic(rollout), other(rollout))
     state = critic.state_dict()
     del state["network.head.weight"]
