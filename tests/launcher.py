@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from killick import cli
+from killick.cli import runs
 from killick.recipes import arithmetic, pool, running
 
 torch.set_num_threads(1)
@@ -80,7 +81,7 @@ def drawn(folder: Path, *, show: bool) -> list[dict[str, Any]]:
 
 def serve() -> None:
     """Answer line by line until there are no more."""
-    cli.finish = drawn
+    runs.finish = drawn
     running.EVERY = 4
     print("ready", flush=True)
     for text in sys.stdin:

@@ -1,10 +1,12 @@
 """Flags: one for each setting, parsed as typed, and one sentence for whatever is none."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tyro.conf import Positional
 
-from killick.flags import flags, nearest, parse, taken
+from killick.flags import flags, nearest, parse, settings, taken
 from killick.recipes import answers, arithmetic
 
 
@@ -56,5 +58,44 @@ def test_words_become_settings_of_their_types() -> None:
 def test_what_does_not_parse_is_one_sentence(given: list[str], words: str) -> None:
     with pytest.raises(ValueError, match="killick run answers") as found:
         parse("answers", answers, given=given)
+    assert words in str(found.value)
+    assert len(str(found.value).splitlines()) == 1
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a command takes.
+
+    Attributes:
+        file: what it reads.
+        count: how many.
+    """
+
+    file: Positional[Path]
+    count: int = 4
+
+
+def test_a_command_has_flags_from_a_dataclass_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    """What has no flag is told by its place, and the class's own words are the help."""
+    assert settings("job", Job, given=["here", "--count", "3"], about="Does it.") == Job(Path("here"), 3)
+    with pytest.raises(SystemExit) as stop:
+        settings("job", Job, given=["--help"], about="Does it.")
+    assert stop.value.code == 0
+    said = capsys.readouterr().out
+    assert all(words in said for words in ("killick job", "Does it.", "what it reads", "how many", "--count"))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["here", "--cout", "3"], "killick job has no option --cout (did you mean --count?); see --help."),
+        (["here", "there"], "killick job takes no 'there' there; see --help."),
+        (["here", "--count", "x"], "see killick job --help."),
+        ([], "see killick job --help."),
+    ],
+)
+def test_what_a_command_cannot_take_is_one_sentence(given: list[str], words: str) -> None:
+    with pytest.raises(ValueError, match="killick job") as found:
+        settings("job", Job, given=given, about="")
     assert words in str(found.value)
     assert len(str(found.value).splitlines()) == 1

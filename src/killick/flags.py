@@ -1,4 +1,4 @@
-"""From a recipe's settings to flags, and from flags to settings; what does not parse is one sentence."""
+"""From settings to flags, and from flags to settings; what does not parse is one sentence."""
 
 import difflib
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,9 @@ from io import StringIO
 from itertools import dropwhile, takewhile
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar, cast
+
+Kind = TypeVar("Kind")
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
@@ -54,13 +56,36 @@ def parse(name: str, recipe: ModuleType, *, given: list[str]) -> Any:
         ],
     )
     base = recipe.Config().quick() if "--quick" in given else recipe.Config()
+    return settings(
+        f"run {name}", options, given=given, about=recipe.__doc__ or "", default=options(base), known=list(flags(base))
+    )
+
+
+def settings(
+    name: str, kind: type[Kind], *, given: Sequence[str], about: str, default: Kind | None = None,
+    known: Sequence[str] | None = None,
+) -> Kind:  # fmt: skip
+    """The settings of a command, from a dataclass: a flag for each field, tyro's `Positional` for what has none.
+
+    Args:
+        name: the command's words, as in "best-of".
+        kind: the dataclass; its docstring's `Attributes` (or the fields' own) are the help.
+        given: the words behind the command's.
+        about: what `--help` begins with.
+        default: settings to begin from, where the dataclass's own defaults are not meant.
+        known: every flag, to look for the nearest; the fields of `kind` where none are named.
+
+    Raises:
+        ValueError: one sentence for an unknown flag (with the nearest) or a value that does not parse.
+    """
+    import tyro
+
     said = StringIO()
     try:
         with redirect_stderr(said):
             parsed, unknown = tyro.cli(
-                options, prog=f"killick run {name}", args=given, default=options(base), description=recipe.__doc__,
-                return_unknown_args=True,
-            )  # fmt: skip
+                kind, prog=f"killick {name}", args=given, default=default, description=about, return_unknown_args=True
+            )
     except SystemExit as stop:
         if not stop.code:
             raise
@@ -68,11 +93,14 @@ def parse(name: str, recipe: ModuleType, *, given: list[str]) -> Any:
         lines = [line.strip("│╭╮╰╯─- ") for line in said.getvalue().splitlines()]
         body = takewhile(bool, dropwhile(lambda line: not line, lines[1:]))
         sentence = " ".join(body).rstrip(".")
-        raise ValueError(f"{sentence}; see killick run {name} --help.") from stop
+        raise ValueError(f"{sentence}; see killick {name} --help.") from stop
     if unknown:
         word = unknown[0].split("=")[0]
-        raise ValueError(f"killick run {name} has no option {word}{nearest(word, list(flags(base)))}; see --help.")
-    return parsed
+        if not word.startswith("-"):
+            raise ValueError(f"killick {name} takes no {word!r} there; see --help.")
+        there = known or ["--" + field.name.replace("_", "-") for field in fields(kind)]  # type: ignore[arg-type]
+        raise ValueError(f"killick {name} has no option {word}{nearest(word, there)}; see --help.")
+    return cast(Kind, parsed)
 
 
 def flags(config: Any, prefix: str = "--") -> Iterator[str]:

@@ -1,17 +1,15 @@
-"""The commands: parse, run the recipe, keep its folder. Nothing heavy is imported before a command is known."""
+"""`killick run`, `report`, `compare`, `cache` and `list`: everything about run folders."""
 
 import json
 import os
 import resource
 import shlex
-import signal
 import sys
 import time
 import webbrowser
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, replace
-from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,75 +17,11 @@ from typing import Any
 from killick.flags import nearest, parse, taken
 from killick.recipes import RECIPES
 
-HELP = """usage: killick COMMAND ...
 
-RLHF from preferences to policy, with the anchor in view: proxy, gold and KL, side by side.
-
-commands:
-  run RECIPE [options]   run a recipe into a folder of its own and print its ledger
-  run RECIPE --help      what the recipe asks, and every setting it has
-  report DIR [--open]    redraw the figures and the page of a run, from its folder alone
-  compare DIR DIR        lay two runs over each other
-  lab [new DIR]          exercises: functions to fill in, tests that teach, complete loops around them
-  cache [clear]          stages kept from earlier runs (SFT, reward models)
-  list                   the recipes, and the runs in ./runs
-
-recipes:
-{recipes}
-
-options:
-  --version              print the version
-  --debug                show the whole traceback of an error
-
-start with:  killick run arithmetic
-"""
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """The `killick` command. Exit 0 when done, 2 with one sentence for what cannot be done, 130 after Ctrl-C."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in given
-    signal.signal(signal.SIGTERM, interrupt)
-    given = [word for word in given if word != "--debug"]
-    try:
-        command(given)
-    except KeyboardInterrupt as stop:
-        if debug:
-            raise
-        print(f"\nkillick: stopped. {stop}".rstrip(), file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read this has seen enough
-    except (ValueError, ArithmeticError, OSError) as error:
-        if debug:
-            raise
-        print(f"killick: {error}", file=sys.stderr)
-        sys.exit(2)
-
-
-def interrupt(*_: object) -> None:
-    """A polite request to end is Ctrl-C."""
-    raise KeyboardInterrupt
-
-
-def command(given: list[str]) -> None:
-    """Find the command and run it."""
-    if not given or given[0] in ("-h", "--help", "help"):
-        print(HELP.format(recipes="\n".join(f"  {name:<22} {question}" for name, question in RECIPES.items())), end="")
-    elif given[0] == "--version":
-        print(f"killick {version('killick')}")
-    elif given[0] == "list":
-        show_list()
-    elif given[0] in COMMANDS:
-        COMMANDS[given[0]](given[1:])
-    else:
-        raise ValueError(
-            f"There is no command {given[0]!r}{nearest(given[0], [*COMMANDS, 'list'])}; see killick --help."
-        )
-
-
-def show_list() -> None:
-    """Recipes with their questions, then past runs."""
+def show_list(given: Sequence[str] = ()) -> None:
+    """`killick list`: recipes with their questions, then past runs."""
+    if given:
+        raise ValueError(f"killick list takes nothing; {given[0]!r} is too much.")
     for name, question in RECIPES.items():
         print(f"{name:<12} {question}")
     runs = sorted(Path("runs").glob("*/*/config.json"))
@@ -242,26 +176,6 @@ def cache(given: list[str]) -> None:
         clear()
 
 
-def lab(given: list[str]) -> None:
-    """`killick lab new DIR [--lab NAME]`: write an exercise; `killick lab` alone says which there are."""
-    from killick.lab.writing import LABS, write
-
-    if not given or given[0] in ("-h", "--help"):
-        print("usage: killick lab new DIR [--lab NAME]\n")
-        print("Writes an exercise into a new folder: functions to fill in, tests that say what is wrong with them, and")
-        print("complete training loops that call them. Begin with the README.md that it holds.\n")
-        print("\n".join(f"  {name:<9} {about}" for name, about in LABS.items()))
-        print(f"\nWithout --lab it is {next(iter(LABS))}. Start with:  killick lab new my-rlhf")
-        return
-    words, name = taken(given, "--lab", otherwise=next(iter(LABS)))
-    if len(words) != 2 or words[0] != "new" or words[1].startswith("-"):
-        raise ValueError("killick lab new takes one new folder, and --lab NAME; killick lab lists the names.")
-    if name not in LABS:
-        raise ValueError(f"There is no lab {name!r}{nearest(name, list(LABS))}; there are {', '.join(LABS)}.")
-    files = write(name, Path(words[1]))
-    print(f"{LABS[name]}\n{words[1]} holds {', '.join(files)}.\nNow: cd {shlex.quote(words[1])}, and read README.md.")
-
-
 def known(name: str) -> Path:
     """A run folder that is there.
 
@@ -272,6 +186,3 @@ def known(name: str) -> Path:
     if not (folder / "config.json").exists():
         raise ValueError(f"{name} is no run folder: it has no config.json; killick list shows the runs.")
     return folder
-
-
-COMMANDS = {"run": run, "report": report, "compare": compare, "lab": lab, "cache": cache}
