@@ -6,6 +6,7 @@ from text to the words that break it, and gold is minus the number of guidelines
 tokenizer comes in as two functions.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -123,13 +124,12 @@ def once(words: Iterator[str]) -> Words:
     return tuple(dict.fromkeys(words))
 
 
-def again(words: Words) -> Iterator[str]:
+def again(words: Words) -> list[str]:
     """The content words of a sentence that it has said before."""
-    seen: set[str] = set()
-    for word in content(words) if len(set(words)) < len(words) else ():
-        if word in seen:
-            yield word
-        seen.add(word)
+    if len(set(words)) == len(words):
+        return []
+    count = Counter(content(words))
+    return [word for word in count if count[word] > 1]
 
 
 def question(product: str) -> str:
