@@ -46,8 +46,13 @@ def build(parts: Sequence[APIRouter], *, body: int = BODY, origins: Sequence[str
 def invalid(_: Request, error: Exception) -> JSONResponse:
     """What pydantic refuses: every field with its reason, and nothing of what was sent (it may hold NaN)."""
     assert isinstance(error, RequestValidationError)
-    found = [{"field": ".".join(map(str, one["loc"])), "reason": one["msg"]} for one in error.errors()]
-    return JSONResponse({"errors": found}, 422)
+    found = [{"field": plain(".".join(map(str, one["loc"]))), "reason": plain(one["msg"])} for one in error.errors()]
+    return JSONResponse({"errors": found[:100]}, 422)
+
+
+def plain(text: str) -> str:
+    """What a sender named, short, and without the halves of characters that no reply can carry."""
+    return text[:300].encode(errors="replace").decode()
 
 
 def refused(_: Request, error: Exception) -> JSONResponse:

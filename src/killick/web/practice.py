@@ -69,7 +69,9 @@ def practice(offers: Practice) -> APIRouter:
 
     @router.get("/preferences", responses={422: REFUSALS[422]})
     def preferences(
-        product: Annotated[str, Query(max_length=PRODUCT, description="Words of a product: a name, a kind or both.")] = "",
+        product: Annotated[
+            str, Query(max_length=PRODUCT, description="Words of a product: a name, a kind or both.")
+        ] = "",
         offset: Annotated[int, Query(ge=0, le=10**9, description="Pairs to leave out at the beginning.")] = 0,
         limit: Annotated[int, Query(ge=0, le=10**6, description="Pairs at most.")] = 10**6,
     ) -> Preferences:
@@ -81,7 +83,7 @@ def practice(offers: Practice) -> APIRouter:
     def brand_check(asked: BrandCheck) -> BrandChecked:
         """The guidelines that each text breaks: a list whose length is the count.
 
-        A flaw begins with its guideline's name (product, repetition, material, repair) and names the words that caused it.
+        A flaw begins with its guideline (product, repetition, material, repair) and names the words that caused it.
         """
         results = []
         for place, item in enumerate(asked.items):
@@ -107,7 +109,9 @@ def practice(offers: Practice) -> APIRouter:
         """Scores of answers by a reward model."""
         judge = named(asked.model, offers.rewards)
         try:
-            scores = judge([one.prompt for one in asked.items], [one.answer for one in asked.items]) if asked.items else ()
+            scores = (
+                judge([one.prompt for one in asked.items], [one.answer for one in asked.items]) if asked.items else ()
+            )
         except Refusal as refusal:
             raise wrong(str(refusal), "items") from refusal
         return Scores(results=list(map(scored, scores)))

@@ -34,7 +34,9 @@ class Pair(BaseModel):
 class Preferences(BaseModel):
     """Pairs, and how many there are in all."""
 
-    model_config = shown({"data": [{"prompt": PROMPTED, "chosen": COPY, "rejected": "It is made of steel ."}], "total": 293})
+    model_config = shown(
+        {"data": [{"prompt": PROMPTED, "chosen": COPY, "rejected": "It is made of steel ."}], "total": 293}
+    )
     data: list[Pair]
     total: int = Field(description="Pairs that the filter lets through, on this page or not.")
 
@@ -134,5 +136,7 @@ class Named(BaseModel):
 class Models(BaseModel):
     """What there is."""
 
-    model_config = shown({"data": [{"name": "tiny-gpt-chat", "kind": "language"}, {"name": "reviewer", "kind": "reward"}]})
+    model_config = shown(
+        {"data": [{"name": "tiny-gpt-chat", "kind": "language"}, {"name": "reviewer", "kind": "reward"}]}
+    )
     data: list[Named]
