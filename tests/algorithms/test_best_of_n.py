@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from killick.algorithms.best_of_n import best_of_n, exact_law, pool_weights
+from killick.algorithms.best_of_n import best_of_n, best_of_n_curve, exact_law, pool_weights
 from killick.ops.kl import best_of_n_bound, exact_kl
 from killick.types import Refusal
 
@@ -87,3 +87,82 @@ def test_an_n_outside_the_pool_is_refused(n: int) -> None:
     if n < 1:
         with pytest.raises(Refusal, match="at least 1"):
             exact_law(REFERENCE, PROXY, n=n)
+
+
+# The curve
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def test_the_curve_of_two_prompts_by_hand() -> None:
+    # Prompt 0 as in the test of best-of-two: 1.5, 14/6, 3. Prompt 1 holds 0, 0, 0, 8: a quarter, a half (three of six
+    # pairs hold the 8) and all of 8: 2, 4, 8. Gold of the kept: (13/4, 7/6, -1), and minus its proxy in prompt 1.
+    scores = torch.tensor([[3.0, 1.0, 2.0, 0.0], [0.0, 8.0, 0.0, 0.0]])
+    gold = torch.tensor([[-1.0, 0.0, 5.0, 8.0], [0.0, -8.0, 0.0, 0.0]])
+    curve = best_of_n_curve(scores, gold, ns=[4, 1, 2, 2], generator=seeded())
+    assert [point.n for point in curve.points] == [1, 2, 4]
+    assert [point.kl_bound for point in curve.points] == pytest.approx([0, 0.193147, 0.636294], abs=1e-6)
+    assert [point.proxy for point in curve.points] == pytest.approx([1.75, (14 / 6 + 4) / 2, 5.5])
+    assert [point.gold for point in curve.points] == pytest.approx([(3 - 2) / 2, (7 / 6 - 4) / 2, -4.5])
+    # Of two prompts a resample holds the first, the second or both: a 95 % interval ends at the prompts themselves.
+    assert curve.points[1].proxy_interval == pytest.approx((14 / 6, 4))
+    assert curve.points[1].gold_interval == pytest.approx((-4, 7 / 6))
+    assert (curve.prompts, curve.top, curve.top_interval, curve.turns) == (2, 1, (1, 1), True)
+
+
+def test_the_n_where_gold_turns_is_that_of_the_five_answers() -> None:
+    """Draws from the five answers, against their exact gold: it is nearly level between 2 and 4."""
+    rows = torch.multinomial(REFERENCE.expand(400, 5), 64, replacement=True, generator=seeded(1))
+    curve = best_of_n_curve(PROXY[rows], GOLD[rows], ns=(1, 2, 4, 8, 16, 64), generator=seeded(2))
+    exact = [0.30, 0.5635, 0.5656, 0.3172, -0.1201, -0.9250]
+    for point, expected in zip(curve.points, exact, strict=True):
+        assert point.gold is not None
+        assert point.gold_interval is not None
+        # A quarter of an interval of 95 % is one standard error, nearly; four of them.
+        low, high = point.gold_interval
+        assert low < point.gold < high
+        assert point.gold == pytest.approx(expected, abs=high - low)
+    assert curve.turns
+    assert curve.top in (2, 4)
+    assert curve.top_interval == (2, 4)
+
+
+def test_without_gold_nothing_turns_and_the_proxy_is_the_same() -> None:
+    scores = torch.rand(6, 8, generator=seeded(3))
+    with_gold = best_of_n_curve(scores, -scores, ns=(1, 8), generator=seeded())
+    without = best_of_n_curve(scores, ns=(1, 8), generator=seeded())
+    assert (without.top, without.top_interval, without.turns) == (None, None, False)
+    for mine, other in zip(without.points, with_gold.points, strict=True):
+        assert (mine.gold, mine.gold_interval) == (None, None)
+        assert mine.proxy == other.proxy
+        assert mine.proxy_interval == pytest.approx(other.proxy_interval)
+    # Gold is minus the proxy: it falls from the first n on. Where it is the proxy, it never turns.
+    assert (with_gold.top, with_gold.turns) == (1, True)
+    assert not best_of_n_curve(scores, scores, ns=(1, 8), generator=seeded()).turns
+
+
+def test_pools_of_different_sizes_stand_side_by_side_in_their_order() -> None:
+    pools = [torch.tensor([1.0, 2.0]), torch.tensor([5.0, 3.0, 4.0]), torch.tensor([0.0, 6.0])]
+    curve = best_of_n_curve(pools, [-pool for pool in pools], ns=(1, 2), generator=seeded())
+    # Best of two: 2; 5, 5 or 4 with equal chances; 6.
+    assert [point.proxy for point in curve.points] == pytest.approx([(1.5 + 4 + 3) / 3, (2 + 14 / 3 + 6) / 3])
+    assert [point.gold for point in curve.points] == pytest.approx([-(1.5 + 4 + 3) / 3, -(2 + 14 / 3 + 6) / 3])
+
+
+def test_the_curve_draws_from_its_generator_only() -> None:
+    scores, before = torch.rand(9, 4, generator=seeded(5)), torch.get_rng_state()
+    first = best_of_n_curve(scores, ns=(2,), generator=seeded(6))
+    assert best_of_n_curve(scores, ns=(2,), generator=seeded(6)) == first
+    assert best_of_n_curve(scores, ns=(2,), generator=seeded(7)) != first
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_curve_of_nothing_or_beyond_a_pool_is_refused() -> None:
+    with pytest.raises(Refusal, match="0 prompts and 1 of n"):
+        best_of_n_curve([], ns=(1,), generator=seeded())
+    with pytest.raises(Refusal, match="1 prompts and 0 of n"):
+        best_of_n_curve(torch.zeros(1, 4), ns=(), generator=seeded())
+    with pytest.raises(Refusal, match="pool of 2 needs n between 1 and 2, not 4"):
+        best_of_n_curve([torch.zeros(4), torch.zeros(2)], ns=(4,), generator=seeded())

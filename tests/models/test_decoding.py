@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
-from killick.models.decoding import check_temperature, decode, score, sequence
+from killick.models.decoding import check_temperature, decode, sample_in_batches, score, sequence
 from killick.types import NonFinite, Refusal, Rollout, Vocabulary
+from speakers import speaker
 
 modest = settings(max_examples=30, deadline=None, derandomize=True)
 
@@ -278,3 +279,34 @@ def test_one_impossible_token_is_no_fault() -> None:
     )
     assert rollout.responses.tolist() == [[1, 1]] * 3
     assert rollout.logprobs.tolist() == [[0.0, 0.0]] * 3
+
+
+# Many responses
+
+
+def test_batches_stand_in_order_as_one_rollout() -> None:
+    """Five prompts, two responses to each, four rows at once: parts of 2, 2 and 1 prompts drawn one after the other,
+    filled up on the right to the longest."""
+    policy = speaker()
+    ids = torch.randint(0, 7, (5, 4), generator=seeded(1))
+    seen = torch.ones_like(ids, dtype=torch.bool)
+    found = sample_in_batches(policy, (ids, seen), n=2, generator=seeded(2), rows=4)
+    draws = seeded(2)
+    parts = [policy.sample((ids[rows], seen[rows]), 2, draws) for rows in (slice(0, 2), slice(2, 4), slice(4, 5))]
+    assert len(found) == 10
+    assert torch.equal(found.prompts, ids.repeat_interleave(2, 0))
+    assert found.lengths.tolist() == [length for part in parts for length in part.lengths.tolist()]
+    assert found.finished.tolist() == [ended for part in parts for ended in part.finished.tolist()]
+    for row, (part, place) in enumerate((part, place) for part in parts for place in range(len(part))):
+        length = int(part.lengths[place])
+        assert torch.equal(found.responses[row, :length], part.responses[place, :length])
+        assert torch.equal(found.logprobs[row, :length], part.logprobs[place, :length])
+        assert found.responses[row, length:].tolist() == [8] * (found.responses.shape[1] - length)
+        assert not found.mask[row, length:].any()
+
+
+def test_the_responses_to_one_prompt_stay_together_even_where_they_are_more_than_a_batch() -> None:
+    policy = speaker()
+    ids = torch.randint(0, 7, (2, 4), generator=seeded(1))
+    found = sample_in_batches(policy, (ids, torch.ones_like(ids, dtype=torch.bool)), n=3, generator=seeded(2), rows=2)
+    assert torch.equal(found.prompts, ids.repeat_interleave(3, 0))

@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from killick.models.decoding import sequence
-from killick.models.reader import Reader
+from killick.models.reader import Reader, summary
 from killick.models.transformer import TransformerConfig
 from killick.types import Refusal
 from speakers import SMALL, rollout_of, speaker
@@ -53,3 +53,39 @@ def test_a_context_that_cannot_hold_the_last_token_is_refused() -> None:
     policy = speaker(replace(SMALL, context=8))
     with pytest.raises(Refusal, match="9 tokens is longer than the context of 8"):
         Reader(policy.network)(rollout_of(policy))
+
+
+def test_a_summary_is_the_mean_state_joined_with_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row by row from the states themselves, whatever the batches that are read (here of 5 rows)."""
+    monkeypatch.setattr("killick.models.reader.BATCH", 5)
+    policy = speaker()
+    rollout, reader = rollout_of(policy), Reader(policy.network)
+    states, found = reader(rollout), summary(reader, rollout, limit=9)
+    assert found.shape == (12, 32)
+    for row in range(12):
+        real = states[row, : int(rollout.lengths[row])].detach()
+        assert_close(found[row], torch.cat((real.mean(0), real[-1])), atol=1e-6, rtol=0)
+
+
+def test_what_lies_beyond_the_limit_is_not_read() -> None:
+    """4 prompt tokens and a limit of 6 leave two of the answer: the third changes nothing, and the state joined is the
+    second's. With two of the prompt's tokens padding four of the answer are read."""
+    policy = speaker()
+    rollout, reader = rollout_of(policy), Reader(policy.network)
+    long = rollout[rollout.lengths >= 4]
+    other = long.responses.clone()
+    other[:, 2] = (other[:, 2] + 1) % 7
+    changed = replace(long, responses=other)
+    before = summary(reader, long, limit=6)
+    assert_close(summary(reader, changed, limit=6), before, atol=1e-6, rtol=0)
+    assert_close(before[:, 16:], reader(long)[:, 1].detach(), atol=1e-6, rtol=0)
+    seen = long.prompt_mask.clone()
+    seen[:, :2] = False
+    padded, moved = (replace(each, prompt_mask=seen) for each in (long, changed))
+    assert float((summary(reader, padded, limit=6) - summary(reader, moved, limit=6)).abs().max()) > 1e-4
+
+
+def test_a_limit_that_leaves_no_token_is_refused() -> None:
+    policy = speaker()
+    with pytest.raises(Refusal, match="no token lies within 4 tokens"):
+        summary(Reader(policy.network), rollout_of(policy), limit=4)

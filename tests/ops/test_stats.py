@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata, spearmanr
 from torch import Tensor
 
-from killick.ops.stats import bootstrap_interval, pair_accuracy, rank_correlation, ranks
+from killick.ops.stats import bootstrap_interval, pair_accuracy, rank_correlation, ranks, resampled_means
 
 modest = settings(max_examples=30, deadline=None, derandomize=True)
 tied = st.integers(-3, 3)
@@ -170,6 +170,23 @@ def test_an_80_percent_interval_covers_the_truth_about_80_times_in_100() -> None
         low, high = bootstrap_interval(torch.randn(60, generator=generator), generator, level=0.8, draws=200)
         covered += low <= 0 <= high
     assert covered / 300 == pytest.approx(0.8, abs=4 * math.sqrt(0.8 * 0.2 / 300))
+
+
+def test_the_columns_of_a_resample_share_its_items() -> None:
+    """A column that is twice the other has twice its mean in every row; and a mean of (0, 1) is 0, a half or 1."""
+    values = torch.tensor([[0.0, 0.0], [1.0, 2.0]])
+    means = resampled_means(values, torch.Generator().manual_seed(0), draws=100)
+    assert means.shape == (100, 2)
+    assert torch.equal(means[:, 1], 2 * means[:, 0])
+    assert set(means[:, 0].tolist()) == {0.0, 0.5, 1.0}
+
+
+def test_what_is_held_at_once_does_not_change_a_resample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven draws at a time, or all hundred."""
+    values = torch.arange(30.0)[:, None]
+    whole = resampled_means(values, torch.Generator().manual_seed(1), draws=100)
+    monkeypatch.setattr("killick.ops.stats.RESAMPLED", 7 * 30)
+    assert torch.equal(resampled_means(values, torch.Generator().manual_seed(1), draws=100), whole)
 
 
 def test_the_interval_draws_from_its_generator_only() -> None:

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from killick.preferences.pairing import neighbours, pairs, part
+from killick.preferences.pairing import extremes, neighbours, pairs, part
 from killick.types import Ranking, Refusal, Rollout
 
 modest = settings(max_examples=30, deadline=None, derandomize=True)
@@ -140,3 +140,36 @@ def test_odd_rows_and_neighbours_of_different_prompts_are_refused() -> None:
         neighbours(rows([1, 1, 1]))
     with pytest.raises(Refusal, match="different prompts"):
         neighbours(rows([1, 1, 1, 2]))
+
+
+# The best against the worst
+
+
+def test_the_best_of_each_prompt_stands_against_its_worst_and_equals_give_no_pair() -> None:
+    """Golds (-1, 0, 0, -2), (-1, -1, -1, -1), (0, -3, -3, 0): the first best is row 1, the first worst row 3; the
+    second prompt has no pair; the third pairs its rows 0 and 1, which are 8 and 9. The group is the prompt's number."""
+    gold = torch.tensor([-1.0, 0, 0, -2, -1, -1, -1, -1, 0, -3, -3, 0])
+    found = extremes(rows([5] * 4 + [6] * 4 + [7] * 4), gold, k=4)
+    assert (found.chosen.tolist(), found.rejected.tolist()) == ([1, 8], [3, 9])
+    assert found.group.tolist() == [0, 2]
+    assert found.label.tolist() == [1.0, 1.0]
+
+
+@modest
+@given(st.lists(st.lists(st.integers(-4, 0), min_size=3, max_size=3), min_size=1, max_size=6))
+def test_no_answer_of_a_prompt_is_better_than_the_chosen_or_worse_than_the_rejected(golds: list[list[int]]) -> None:
+    gold = torch.tensor(golds).flatten().float()
+    found = extremes(rows([n for n in range(len(golds)) for _ in range(3)]), gold, k=3)
+    assert len(found) == sum(len(set(each)) > 1 for each in golds)
+    for chosen, rejected, prompt in zip(found.chosen, found.rejected, found.group, strict=True):
+        assert gold[chosen] == max(golds[prompt])
+        assert gold[rejected] == min(golds[prompt])
+
+
+@pytest.mark.parametrize(
+    ("prompts", "k", "word"),
+    [([1, 1, 1], 2, "do not fall into groups of 2"), ([1, 2], 1, "at least 2"), ([1, 2], 2, "must answer one prompt")],
+)
+def test_extremes_need_whole_groups_of_one_prompt(prompts: list[int], k: int, word: str) -> None:
+    with pytest.raises(Refusal, match=word):
+        extremes(rows(prompts), torch.zeros(len(prompts)), k=k)

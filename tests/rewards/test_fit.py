@@ -362,3 +362,23 @@ def test_a_loss_that_is_no_number_stops_the_fit_at_its_step() -> None:
     with pytest.raises(NonFinite, match="loss is not finite at step 0"):
         next(fit(FitState(model, FitConfig(learning_rate=0.1), seeded(0)), pairs_of([0], [1])))
     assert [p.item() for p in model.parameters()] == [1.0, 0.0]
+
+
+# The penalty
+
+
+def test_a_penalty_pulls_the_weights_together_and_stays_out_of_the_told_loss() -> None:
+    """One pair, difference 1, l2 = sigma(-1) / 2: the optimum is w = 1 (sigma(-w) = 2 l2 w), where without it w grows
+    for ever; its loss is softplus(-1) = .313262."""
+    preference = pairs_of([1], [0])
+    model = Head(table(torch.tensor([[0.0], [1.0]])), nn.Linear(1, 1))
+    l2 = float(torch.sigmoid(torch.tensor(-1.0)) / 2)
+    steps = list(fit(FitState(model, FitConfig(steps=800, learning_rate=0.02, l2=l2), seeded(0)), preference))
+    assert model.state_dict()["network.weight"].item() == pytest.approx(1, abs=1e-3)
+    assert steps[-1].loss == pytest.approx(0.313262, abs=1e-3)
+
+
+@pytest.mark.parametrize("l2", [-1.0, float("nan")])
+def test_a_penalty_that_cannot_be_is_refused(l2: float) -> None:
+    with pytest.raises(Refusal, match="l2 of 0 or more"):
+        FitConfig(l2=l2).validate()

@@ -11,7 +11,10 @@ from killick.models.decoding import decode
 from killick.types import Rollout, World
 from killick.worlds.answers import Answers
 from killick.worlds.arithmetic import EOS, PAD, Arithmetic
+from killick.worlds.brand import Brand
 from killick.worlds.emphasis import Emphasis
+from words import VOCABULARY, WORDS, encode
+from words import decode as spell
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,17 @@ def answers() -> Case:
     return Case(world, 4, world.everything()[rows])
 
 
+def brand() -> Case:
+    """The product named, in a material of its kind, with the promise."""
+    world = Brand(encode, spell, vocabulary=VOCABULARY)
+    ids, seen = (x[:1] for x in world.everything())
+    said = encode("The Alder rain jacket is made of nylon . We repair it free for life . <end>")
+    responses, mask = torch.tensor([said]), torch.ones(1, len(said), dtype=torch.bool)
+    return Case(world, len(WORDS), Rollout(ids, seen, responses, mask, torch.zeros(mask.shape), mask[:, 0]))
+
+
 every_world = pytest.mark.parametrize(
-    "case", [arithmetic(), emphasis(), answers()], ids=["arithmetic", "emphasis", "answers"]
+    "case", [arithmetic(), emphasis(), answers(), brand()], ids=["arithmetic", "emphasis", "answers", "brand"]
 )
 
 

@@ -1,9 +1,14 @@
 """Best-of-n: draw n answers, keep the best by score. The exact law in a finite world, the curve from a pool."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from killick.ops.kl import best_of_n_bound
+from killick.ops.stats import resampled_means
 from killick.types import Refusal, check_finite
 
 
@@ -70,15 +75,111 @@ def best_of_n(
         n: answers drawn, at most the pool.
     """
     check_finite("scores of the pool are", scores)
-    weights, scores, values = pool_weights(scores.shape[1], n), scores.cpu(), values.cpu()
-    out = []
-    for row, value in zip(scores, values, strict=True):
-        ordered = row.sort().values
-        _, place = ordered.unique(return_inverse=True)
-        groups = int(place.max()) + 1
-        mean_weight = torch.zeros(groups, dtype=weights.dtype).scatter_reduce(
-            0, place, weights, "mean", include_self=False
-        )
-        level = torch.searchsorted(ordered.unique(), row)
-        out.append((mean_weight[level] * value.double()).sum())
-    return torch.stack(out)
+    scores, values = scores.cpu().double().contiguous(), values.cpu().double()
+    # Weight of the lowest so many, so that a tie's weight is a difference whatever its place in the order.
+    upto = torch.cat([torch.zeros(1, dtype=torch.float64), pool_weights(scores.shape[1], n).cumsum(0)])
+    ordered = scores.sort(1).values
+    below, within = (torch.searchsorted(ordered, scores, side=side) for side in ("left", "right"))
+    return ((upto[within] - upto[below]) / (within - below) * values).sum(1)
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """What best-of-n gives at one n; an interval is of the mean over prompts.
+
+    Attributes:
+        n: answers drawn for each prompt, of which the one with the best score is kept.
+        kl_bound: nats, log n - (n - 1)/n: the KL from the reference is at most this.
+        proxy: mean score of the kept answer, with its interval.
+        gold: mean gold of the kept answer, with its interval; None where nobody knows gold.
+    """
+
+    n: int
+    kl_bound: float
+    proxy: float
+    proxy_interval: tuple[float, float]
+    gold: float | None = None
+    gold_interval: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Best-of-n along n, from one pool for each prompt.
+
+    Attributes:
+        points: by n, the smallest first.
+        prompts: over how many the means are.
+        top: the n whose mean gold is the highest; None where nobody knows gold.
+        top_interval: where that n lies over the resamples: wide where gold is nearly level.
+    """
+
+    points: list[CurvePoint]
+    prompts: int
+    top: int | None = None
+    top_interval: tuple[int, int] | None = None
+
+    @property
+    def turns(self) -> bool:
+        """Whether gold falls again beyond its highest point, as far as the curve goes."""
+        return self.top is not None and self.top < self.points[-1].n
+
+
+def best_of_n_curve(
+    scores: Sequence[Tensor] | Float[Tensor, "prompt pool"],
+    golds: Sequence[Tensor] | Float[Tensor, "prompt pool"] | None = None,
+    *,
+    ns: Sequence[int],
+    generator: torch.Generator,
+    level: float = 0.95,
+    draws: int = 2000,
+) -> Curve:
+    """Proxy and gold of best-of-n, unbiased from one pool for each prompt, with intervals over prompts.
+
+    The intervals resample whole prompts, the same ones at every n and for both columns. They know nothing of how
+    another pool for the same prompt would have come out.
+
+    Args:
+        scores: what the choice is made by; a row of its own for each prompt where pools differ in size.
+        golds: what people want of the same answers, in the same order.
+        ns: in any order; each at most the smallest pool.
+        generator: draws the resamples.
+        level: share of the resampled means inside an interval.
+        draws: resamples.
+
+    Raises:
+        Refusal: without a prompt or an n, and at an n outside the pool of a prompt.
+    """
+    ns = sorted(set(ns))
+    if not ns or not len(scores):
+        raise Refusal(f"A best-of-n curve needs a prompt and an n, not {len(scores)} prompts and {len(ns)} of n.")
+    proxy = along(scores, scores, ns=ns)
+    gold = proxy[:, :0] if golds is None else along(scores, golds, ns=ns)
+    means = resampled_means(torch.cat([proxy, gold], 1), generator, draws=draws)
+    ends = means.new_tensor([(1 - level) / 2, (1 + level) / 2])
+    intervals = list(zip(*means.quantile(ends, dim=0).tolist(), strict=True))
+    points = [
+        CurvePoint(n, best_of_n_bound(n), mean, interval)
+        for n, mean, interval in zip(ns, proxy.mean(0).tolist(), intervals, strict=False)
+    ]
+    if golds is None:
+        return Curve(points, len(proxy))
+    told = zip(points, gold.mean(0).tolist(), intervals[len(ns) :], strict=True)
+    points = [replace(point, gold=mean, gold_interval=interval) for point, mean, interval in told]
+    tops = means[:, len(ns) :].argmax(1).double().quantile(ends, interpolation="nearest").long().tolist()
+    return Curve(points, len(proxy), ns[int(gold.mean(0).argmax())], (ns[tops[0]], ns[tops[1]]))
+
+
+def along(
+    scores: Sequence[Tensor] | Float[Tensor, "prompt pool"],
+    values: Sequence[Tensor] | Float[Tensor, "prompt pool"],
+    *,
+    ns: Sequence[int],
+) -> Float[Tensor, "prompt n"]:
+    """`best_of_n` at every n, pools of one size together."""
+    sizes = torch.tensor([len(row) for row in scores])
+    out = torch.empty(len(sizes), len(ns), dtype=torch.float64)
+    for size in sizes.unique():
+        rows = (sizes == size).nonzero()[:, 0].tolist()
+        score, value = (torch.stack([table[row] for row in rows]) for table in (scores, values))
+        out[rows] = torch.stack([best_of_n(score, value, n=n) for n in ns], 1)
+    return out

@@ -1,13 +1,15 @@
 """From logits to a rollout, and from a rollout to the sequence that is scored: once, for every model that speaks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import fields
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn import functional
 
 from killick.ops.logprobs import draw, log_distribution, pick
-from killick.types import Prompts, Refusal, Rollout, Vocabulary, check_finite
+from killick.types import Policy, Prompts, Refusal, Rollout, Vocabulary, check_finite
 
 
 def check_temperature(temperature: float) -> None:
@@ -61,6 +63,39 @@ def decode(
     check_finite("log-probs of the sampled tokens are", drawn)
     finished = ~alive if vocabulary.eos is not None else torch.zeros_like(alive)
     return Rollout(ids, prompt_mask, torch.stack(tokens, 1), torch.stack(masks, 1), drawn, finished)
+
+
+def sample_in_batches(
+    policy: Policy, prompts: Prompts, *, n: int, generator: torch.Generator, rows: int = 256
+) -> Rollout:
+    """`policy.sample` for more responses than memory would hold at once; all stand in one rollout, in order.
+
+    Args:
+        policy: speaks.
+        prompts: ids and mask.
+        n: responses per prompt.
+        generator: drawn from, batch after batch: other `rows` give other responses.
+        rows: responses at once; a prompt's n stay together, even where they are more.
+    """
+    each = max(1, rows // n)
+    parts = [
+        policy.sample((ids, mask), n, generator) for ids, mask in zip(*(x.split(each) for x in prompts), strict=True)
+    ]
+    return joined(parts, pad=policy.vocabulary.pad)
+
+
+def joined(parts: Sequence[Rollout], *, pad: int) -> Rollout:
+    """Rollouts with prompts of one width as one, filled up on the right to the longest response."""
+    time = max(part.responses.shape[1] for part in parts)
+
+    def column(name: str) -> Tensor:
+        tensors = [getattr(part, name) for part in parts]
+        if name not in ("responses", "mask", "logprobs"):
+            return torch.cat(tensors)
+        fill = {"responses": pad, "mask": False, "logprobs": 0.0}[name]
+        return torch.cat([functional.pad(x, (0, time - x.shape[1]), value=fill) for x in tensors])
+
+    return Rollout(**{each.name: column(each.name) for each in fields(Rollout)})
 
 
 def sequence(

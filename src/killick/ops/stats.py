@@ -7,6 +7,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+RESAMPLED = 20_000_000
+"""Numbers that a bootstrap holds at once: what bounds its memory, not its result."""
+
 
 def pair_accuracy(
     chosen: Float[Tensor, " pair"], rejected: Float[Tensor, " pair"], *, tie_credit: float = 0.5
@@ -46,11 +49,31 @@ def bootstrap_interval(
 
     Source: Efron 1979.
     """
-    shape = (draws, len(values))
-    rows = torch.randint(len(values), shape, generator=generator, device=values.device)
-    means = values.double()[rows].mean(1)
+    means = resampled_means(values[:, None], generator, draws=draws)[:, 0]
     low, high = means.quantile(means.new_tensor([(1 - level) / 2, (1 + level) / 2])).tolist()
     return low, high
+
+
+def resampled_means(
+    values: Float[Tensor, "item column"], generator: torch.Generator, *, draws: int = 2000
+) -> Float[Tensor, "draw column"]:
+    """Means over items drawn with replacement, in float64: one row a resample, whose columns share its items.
+
+    Args:
+        values: a row for each independent item.
+        generator: drawn from.
+        draws: resamples.
+
+    Source: Efron 1979.
+    """
+    items = len(values)
+    at_once = max(1, RESAMPLED // values.numel())
+    means = []
+    for start in range(0, draws, at_once):
+        shape = (min(at_once, draws - start), items)
+        rows = torch.randint(items, shape, generator=generator, device=values.device)
+        means.append(values.double()[rows].mean(1))
+    return torch.cat(means)
 
 
 def smoothed(values: Sequence[float], reach: int = 2) -> list[float]:

@@ -3,6 +3,8 @@
 import hashlib
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from killick.types import Comparison, Preference, Ranking, Refusal, Rollout
 
@@ -34,6 +36,33 @@ def pairs(ranking: Ranking) -> Preference:
     rejected = torch.where(up, ranking.rows[:, worse], ranking.rows[:, better])[strict]
     group = torch.arange(len(ranking), device=chosen.device)[:, None].expand_as(strict)[strict]
     return Preference.hard(ranking.rollout, chosen, rejected, group)
+
+
+def extremes(rollout: Rollout, gold: Float[Tensor, " batch"], *, k: int) -> Preference:
+    """Of each prompt's k responses the best against the worst: one pair a prompt, none where all are equally good.
+
+    Among equals the first counts, so the same rollout gives the same pairs.
+
+    Args:
+        rollout: the k responses to one prompt stand together.
+        gold: one number for each response.
+        k: responses per prompt.
+
+    Raises:
+        Refusal: where the rows do not fall into groups of k, or a group answers several prompts.
+    """
+    if k < 2 or len(rollout) % k:
+        raise Refusal(f"{len(rollout)} responses do not fall into groups of {k}; a best and a worst need at least 2.")
+    if not bool((rollout.prompts.view(-1, k, rollout.prompts.shape[1]) == rollout.prompts[::k, None]).all()):
+        raise Refusal(f"Each {k} rows that stand together must answer one prompt; sample {k} responses to each.")
+    grouped = gold.view(-1, k)
+    top, low = grouped.amax(1, keepdim=True), grouped.amin(1, keepdim=True)
+    start = k * torch.arange(len(grouped), device=gold.device)
+    # The first True of a row: argmax of a mask is free to return any of several.
+    place = torch.arange(k, device=gold.device)
+    best, worst = (torch.where(grouped == end, place, k).amin(1) + start for end in (top, low))
+    differ = (top > low)[:, 0]
+    return Preference.hard(rollout, best[differ], worst[differ], start[differ] // k)
 
 
 def part(text: str, seed: int, *, shares: tuple[float, ...]) -> int:

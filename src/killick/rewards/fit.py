@@ -48,11 +48,13 @@ class FitConfig:
         steps: optimiser steps.
         batch: rankings (or single pairs) a step, drawn with replacement, each with all its pairs; None takes all.
         learning_rate: Adam's.
+        l2: what the loss adds for each unit of squared weight; more of it holds the scores together.
     """
 
     steps: int = 100
     batch: int | None = None
     learning_rate: float = 0.01
+    l2: float = 0.0
 
     def validate(self) -> None:
         """Refuse settings that cannot fit.
@@ -64,6 +66,8 @@ class FitConfig:
             raise Refusal(f"A fit needs steps and batch of at least 1, not steps {self.steps} and batch {self.batch}.")
         if not 0 < self.learning_rate < float("inf"):
             raise Refusal(f"A fit needs a positive learning_rate, not {self.learning_rate:g}.")
+        if not 0 <= self.l2 < float("inf"):
+            raise Refusal(f"A fit needs an l2 of 0 or more, not {self.l2:g}.")
 
 
 class FitState:
@@ -93,7 +97,7 @@ class FitState:
 
 @dataclass(frozen=True)
 class FitStep:
-    """One optimiser step: its number from 0, and the loss before it in nats per pair."""
+    """One optimiser step: its number from 0, and the loss before it in nats per pair, without the l2 term."""
 
     step: int
     loss: float
@@ -129,7 +133,8 @@ def fit(state: FitState, preference: Preference) -> Iterator[FitStep]:
         loss = (weights * bradley_terry(chosen, rejected, label=pairs.label, margin=pairs.margin)).sum()
         check_finite("the reward model's loss is", loss.detach()[None], step=state.step)
         state.optimiser.zero_grad()
-        loss.backward()
+        penalty = sum(weight.square().sum() for weight in state.optimiser.parameters) if config.l2 else 0.0
+        (loss + config.l2 * penalty).backward()
         state.optimiser.step()
         state.step += 1
         yield FitStep(state.step - 1, float(loss.detach()))

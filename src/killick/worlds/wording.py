@@ -1,0 +1,112 @@
+"""Text as sentences of words: what is left when case, accents, width, punctuation and plurals are put aside.
+
+It knows no catalogue and no guideline. Everything is one pass, so time grows with the text's length and nothing else.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+Words: TypeAlias = tuple[str, ...]
+
+ENDS = frozenset(".!?\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029\u203c\u3002\u061f\u06d4\u0964")
+"""Where sentences end, in this script and in some others."""
+APOSTROPHES = frozenset("'`\u2018\u2019\u02bc\u00b4\u2032")
+SHORT = re.compile(r"'(?:s|t|re|ve|ll|d|m)?(?![^ .])")
+DECIMAL = re.compile(r"\.(?<=\d\.)(?=\d)")
+
+FUNCTION_WORDS = frozenset(
+    """
+    about above after again all also and any are aren because been before being below between both but can could
+    couldn did didn does doesn doing don down during each either every few for from had hadn has hasn have haven
+    having her here hers him his how into isn its itself just many may might more most much must neither nor not
+    now off once one only onto other our ours out over own per same shall she should shouldn since some such
+    than that the their theirs them then there these they this those through too under until upon very via was
+    wasn were weren what when where which while who whom whose why will with within without won would wouldn yet
+    you your yours
+    """.split()  # noqa: SIM905
+)
+"""Words that carry a sentence rather than say something; none is shorter than three letters."""
+
+
+class Letters(dict[int, str]):
+    """What becomes of each character, found out when it is first met: `str.translate` takes this as its table.
+
+    Decomposing each character alone and dropping every accent makes canonically equal texts the same text without
+    reordering marks, whose cost would grow with the square of a run of them.
+    """
+
+    def __missing__(self, code: int) -> str:
+        folded = "".join(map(kept, unicodedata.normalize("NFKD", chr(code))))
+        if len(self) < 50_000:  # all that people write; the rest of Unicode need not stay in memory
+            self[code] = folded
+        return folded
+
+
+def kept(character: str) -> str:
+    """A letter, digit or vowel sign folded; an end of sentence as a dot; nothing for accents; else a space."""
+    if character in ENDS:
+        return "."
+    if character in APOSTROPHES:
+        return "'"
+    kind = unicodedata.category(character)
+    if kind == "Cf" or unicodedata.combining(character):
+        return ""
+    return character.casefold() if kind[0] in "LNM" else " "
+
+
+LETTERS = Letters()
+
+
+def sentences(text: str) -> list[Words]:
+    """The words of each sentence, folded and in the singular. A sentence ends at . ! ? or the end of a line.
+
+    A dot between digits is no end. Hyphens part words; apostrophes do not, but 's, n't, 're and their like fall away.
+    """
+    spelled = DECIMAL.sub(",", text).translate(LETTERS)
+    parts = SHORT.sub("", spelled).replace("'", "").split(".")
+    read = (tuple(singular(word) if word[-1] == "s" else word for word in part.split()) for part in parts if part)
+    return [words for words in read if words]
+
+
+def singular(word: str) -> str:
+    """A folded word without its ending for several; a word that only looks so stays itself.
+
+    It is a rule for catalogue English, not a dictionary: batteries, boxes, jackets; never glass, canvas or lens.
+    """
+    if len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is", "as", "ens")):
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("sses", "shes", "ches", "xes", "zes")):
+        return word[:-2]
+    return word[:-1]
+
+
+def content(words: Iterable[str]) -> list[str]:
+    """The words that say something: at least three letters, beginning with a letter, and no function word."""
+    return [word for word in words if len(word) > 2 and word[0].isalpha() and word not in FUNCTION_WORDS]
+
+
+class Phrases:
+    """Given phrases, found in sentences as whole words, the longest first, and never two on the same word."""
+
+    def __init__(self, phrases: Iterable[str]):
+        self.known: dict[Words, str] = {}
+        for phrase in phrases:
+            self.known[sum(sentences(phrase), ())] = phrase
+        self.longest = max(map(len, self.known), default=0)
+        self.begin = {words[0] for words in self.known}
+
+    def find(self, words: Words) -> Iterator[str]:
+        """The phrases of one sentence from left to right, spelled as they were given."""
+        at = 0 if not self.begin.isdisjoint(words) else len(words)
+        while at < len(words):
+            if words[at] in self.begin:
+                for size in range(min(self.longest, len(words) - at), 0, -1):
+                    if (found := self.known.get(words[at : at + size])) is not None:
+                        yield found
+                        at += size - 1
+                        break
+            at += 1

@@ -1,0 +1,105 @@
+"""Text as sentences of words, by examples and by what must not matter."""
+
+import time
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from killick.worlds.wording import Phrases, content, sentences, singular
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("", []),
+        (" . !? \n", []),
+        ("Warm, dry. Light!", [("warm", "dry"), ("light",)]),
+        ("one line\nanother", [("one", "line"), ("another",)]),
+        ("Weighs 1.5 kg. Yes", [("weigh", "1", "5", "kg"), ("yes",)]),
+        ("rain-jacket", [("rain", "jacket")]),
+        ("Kestrel's, Kestrel\u2019s and KESTRELS'", [("kestrel", "kestrel", "and", "kestrel")]),
+        ("don't 'quote' l'eau", [("don", "quote", "leau")]),
+        ("\uff26ull\u3000\uff57idth\u3002暖かい", [("full", "width"), ("暖かい",)]),
+        ("Cafe\u0301 café CAFÉ", [("cafe", "cafe", "cafe")]),
+        ("soft\u00adly zero\u200bwidth", [("softly", "zerowidth")]),
+        ("Straße STRASSE", [("strasse", "strasse")]),
+        ("गर्म कपड़े।", [("गरम", "कपड़े".replace("\u093c", ""))]),
+        ("smile 😀 please", [("smile", "please")]),
+        ("broken \ud800 half", [("broken", "half")]),
+    ],
+)
+def test_what_is_read(text: str, read: list[tuple[str, ...]]) -> None:
+    assert sentences(text) == read
+
+
+@pytest.mark.parametrize(
+    ("several", "one"),
+    [
+        ("jackets", "jacket"), ("batteries", "battery"), ("boxes", "box"), ("brushes", "brush"), ("glasses", "glass"),
+        ("shoes", "shoe"), ("ties", "tie"), ("seams", "seam"),
+    ],
+)  # fmt: skip
+def test_several_are_one(several: str, one: str) -> None:
+    assert singular(several) == singular(one) == one
+
+
+@pytest.mark.parametrize("word", ["glass", "canvas", "lens", "gas", "bus", "this", "is", "as", "us", "wool"])
+def test_a_word_that_only_looks_like_several_stays(word: str) -> None:
+    assert singular(word) == word
+
+
+@given(st.text())
+def test_what_unicode_calls_equal_reads_equal(text: str) -> None:
+    """All four normal forms; the width and the order of marks are of no account."""
+    forms = [unicodedata.normalize(form, text) for form in ("NFC", "NFD", "NFKC", "NFKD")]
+    assert all(sentences(form) == sentences(forms[0]) for form in forms)
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=127)))
+def test_case_is_of_no_account(text: str) -> None:
+    assert sentences(text.upper()) == sentences(text.lower()) == sentences(text)
+
+
+@given(st.lists(st.text()))
+def test_words_have_no_space_dot_or_apostrophe_and_no_sentence_is_empty(parts: list[str]) -> None:
+    for words in sentences(".".join(parts)):
+        assert words
+        for word in words:
+            assert word
+            assert not set(word) & set(" .'\n")
+
+
+def test_what_says_something() -> None:
+    """Function words, numbers and what is shorter than three letters do not."""
+    words = ("the", "warm", "wool", "and", "is", "2024", "kg", "without", "wool")
+    assert content(words) == ["warm", "wool", "wool"]
+
+
+def test_the_longest_phrase_is_found_first_and_each_word_once() -> None:
+    phrases = Phrases(["Cotton", "Waxed cotton", "rain jacket", "jacket cotton"])
+    words = ("waxed", "cotton", "rain", "jacket", "cotton", "waxed")
+    assert list(phrases.find(words)) == ["Waxed cotton", "rain jacket", "Cotton"]
+    assert list(Phrases([]).find(words)) == []
+
+
+HOSTILE = {
+    "words": "The Kestrel rain jacket is nylon . ",
+    "marks of two classes": "\u0301\u0316",
+    "letters that unfold": "\ufb03",
+    "one word": "a",
+    "dots": ".",
+    "apostrophes": "'s",
+    "digits and dots": "1.1",
+    "outside the first plane": "\U00010437",
+}
+
+
+@pytest.mark.parametrize("part", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_megabyte_takes_a_second_at_most(part: str) -> None:
+    """CPU seconds, measured .06 to .4; a cost that grows with the square would be minutes."""
+    text = part * (1_000_000 // len(part.encode()))
+    begun = time.process_time()
+    sentences(text)
+    assert time.process_time() - begun < 1.5
