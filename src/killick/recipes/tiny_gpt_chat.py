@@ -47,8 +47,22 @@ class Config:
 
 def vocabulary() -> Words:
     """Every word that copy, notes and questions can have."""
-    facts = [str(part) for kind in KINDS.values() for name in ("materials", "features", "uses", "care", "prices") for part in getattr(kind, name)]
-    patterns = [*copywriting.OPENINGS, *copywriting.NAMELESS, *copywriting.MATERIAL, *copywriting.FEATURES, *copywriting.CARE, *copywriting.PRICES, *(x for p in copywriting.TALK for x in p), QUESTION]
+    facts = [
+        str(part)
+        for kind in KINDS.values()
+        for name in ("materials", "features", "uses", "care", "prices")
+        for part in getattr(kind, name)
+    ]
+    patterns = [
+        *copywriting.OPENINGS,
+        *copywriting.NAMELESS,
+        *copywriting.MATERIAL,
+        *copywriting.FEATURES,
+        *copywriting.CARE,
+        *copywriting.PRICES,
+        *(x for p in copywriting.TALK for x in p),
+        QUESTION,
+    ]
     blank = [pattern.format(product="", use="", material="", one="", two="", care="", price="") for pattern in patterns]
     return Words.of([*NAMES, *KINDS, *facts, *blank, *PROMISES])
 
@@ -64,7 +78,9 @@ def reading(chat: Chat) -> Demonstrations:
             else " ".join(" ".join(talk(generator)) for _ in range(2))
             for _ in range(count)
         ]
-        return encode_answers(["<end>"] * count, texts, encode=words.encode, vocabulary=chat.policy(time=BUDGET).vocabulary)
+        return encode_answers(
+            ["<end>"] * count, texts, encode=words.encode, vocabulary=chat.policy(time=BUDGET).vocabulary
+        )
 
     return draw
 
@@ -72,12 +88,18 @@ def reading(chat: Chat) -> Demonstrations:
 def described(product, rates, generator):
     return QUESTION.format(product=product), copy(product, rates, generator=generator)
 
+
 def answering(chat: Chat, rates: FlawRates, small) -> Demonstrations:
     """Questions about the products that copy is written about, and answers at the flaw rates."""
     words = chat.tokenizer
 
     def draw(count: int, generator: torch.Generator) -> Rollout:
-        said = [talk(generator) if chance(small, generator) else described(choice(WRITTEN, generator), rates, generator=generator) for _ in range(count)]
+        said = [
+            talk(generator)
+            if chance(small, generator)
+            else described(choice(WRITTEN, generator), rates, generator=generator)
+            for _ in range(count)
+        ]
         prompts = [f"<user> {question} <assistant>" for question, _ in said]
         answers = [answer for _, answer in said]
         return encode_answers(prompts, answers, encode=words.encode, vocabulary=chat.policy(time=BUDGET).vocabulary)
@@ -87,10 +109,23 @@ def answering(chat: Chat, rates: FlawRates, small) -> Demonstrations:
 
 def make(config: Config):
     words = vocabulary()
-    shape = TransformerConfig.llama(len(words), len(words), CONTEXT, hidden=config.hidden, layers=config.layers, heads=config.heads, feed_forward=config.feed_forward)
+    shape = TransformerConfig.llama(
+        len(words),
+        len(words),
+        CONTEXT,
+        hidden=config.hidden,
+        layers=config.layers,
+        heads=config.heads,
+        feed_forward=config.feed_forward,
+    )
     chat = Chat(Transformer(shape, stage_generator(config.seed, "tiny-gpt-chat weights")), words)
     policy = chat.policy(time=BUDGET)
-    for step in sft(SFTState(policy, config.reading, stage_generator(config.seed, "tiny-gpt-chat reading")), reading(chat)):
+    for step in sft(
+        SFTState(policy, config.reading, stage_generator(config.seed, "tiny-gpt-chat reading")), reading(chat)
+    ):
         yield chat, "reading", step
-    for step in sft(SFTState(policy, config.answering, stage_generator(config.seed, "tiny-gpt-chat answering")), answering(chat, config.rates, config.talk)):
+    for step in sft(
+        SFTState(policy, config.answering, stage_generator(config.seed, "tiny-gpt-chat answering")),
+        answering(chat, config.rates, config.talk),
+    ):
         yield chat, "answering", step
