@@ -1,11 +1,19 @@
 """`killick serve`: one small server with the practice API and the pages."""
 
+import os
+import socket
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from killick.flags import settings
 from killick.types import Refusal
 
-ABOUT = """Serve on this machine until Ctrl-C. Another address than the loopback is refused: nothing asks who calls."""
+if TYPE_CHECKING:
+    from fastapi import APIRouter, FastAPI
+
+ABOUT = """Serve on this machine until Ctrl-C: the practice API (preferences, a reviewer, a chat model, reward models) and
+its pages. Another address than the loopback is refused: nothing asks who calls. In Python, without a port:
+fastapi.testclient.TestClient(killick.cli.serving.app())."""
 
 
 @dataclass(frozen=True)
@@ -13,7 +21,7 @@ class Serve:
     """Where to listen.
 
     Attributes:
-        port: of the loopback address.
+        port: of the loopback address; 0 takes a free one.
         host: the address; only the loopback's.
     """
 
@@ -39,10 +47,66 @@ def serve(given: list[str]) -> None:
     try:
         import uvicorn
 
-        from killick.web.app import build
-    except ImportError as error:
+        served = app()
+    except ModuleNotFoundError as error:
         raise Refusal(
             f"killick serve needs the extra web ({error.name} is missing): pip install 'killick[web]'."
         ) from error
-    print(f"http://{options.host}:{options.port}/docs  (Ctrl-C to stop)", flush=True)
-    uvicorn.run(build([]), host=options.host, port=options.port, log_level="warning", access_log=False)
+    with listening(options) as door:
+        print(greeting(options.host, door.getsockname()[1]), flush=True)
+        config = uvicorn.Config(served, log_level="warning", access_log=False, timeout_graceful_shutdown=2)
+        try:
+            uvicorn.Server(config).run([door])
+        except KeyboardInterrupt:
+            print("Stopped.")
+
+
+def app() -> "FastAPI":
+    """The server's app, to call in this process or to listen with.
+
+    Raises:
+        ModuleNotFoundError: where the extra web is missing.
+    """
+    from killick.web.app import build
+
+    return build(parts())
+
+
+def parts() -> "list[APIRouter]":
+    """What is served, one router a line."""
+    from killick.cli.practising import offers
+    from killick.web.practice import practice
+
+    return [
+        practice(offers()),
+    ]
+
+
+def listening(options: Serve) -> socket.socket:
+    """A socket that takes calls.
+
+    Raises:
+        Refusal: where the address is taken, or may not be had.
+    """
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    try:
+        return socket.create_server((options.host, options.port), family=family)
+    except OSError as error:
+        reason = os.strerror(error.errno or 0).lower()
+        raise Refusal(
+            f"Port {options.port} of {options.host} cannot be had ({reason}); give another, as in "
+            f"--port {options.port % 65535 + 1}, or --port 0 for any that is free."
+        ) from error
+
+
+def greeting(host: str, port: int) -> str:
+    """What stands on the terminal while the server runs."""
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    return "\n".join(
+        (
+            f"Pages   {address}/",
+            f"API     {address}/docs",
+            f"Try     curl '{address}/v1/preferences?limit=2'",
+            "Ctrl-C stops.",
+        )
+    )

@@ -30,8 +30,8 @@ def build(parts: Sequence[APIRouter], *, body: int = BODY, origins: Sequence[str
     app = FastAPI(title="killick", summary="RLHF from preferences to policy, with the anchor in view.")
 
     @app.get("/healthz", tags=["server"])
-    def healthz() -> dict[str, str]:
-        """Whether the server answers."""
+    async def healthz() -> dict[str, str]:
+        """Whether the server answers; it waits for no thread."""
         return {"status": "ok"}
 
     for part in [index(parts), *parts]:
