@@ -17,6 +17,7 @@ from torch import Tensor
 
 from killick.types import Prompts, Refusal, Rollout, Vocabulary
 from killick.worlds.catalogue import KINDS, MATERIALS, PRODUCTS
+from killick.worlds.copywriting import QUESTION
 from killick.worlds.wording import Phrases, Words, content, sentences
 
 KIND_NAMES, MATERIAL_NAMES, PRODUCT_NAMES = Phrases(KINDS), Phrases(MATERIALS), Phrases(PRODUCTS)
@@ -134,7 +135,7 @@ def again(words: Words) -> list[str]:
 
 def question(product: str) -> str:
     """The prompt that asks about a product, as a person would send it."""
-    return f"Describe the {product} ."
+    return QUESTION.format(product=product)
 
 
 def chat(prompt: str) -> str:

@@ -1,6 +1,6 @@
 """Synthetic product copy: what a small chat model learns to write, and the flaws that it picks up on the way.
 
-Two kinds of text. *Shop notes* say names, of all products, and nothing about them. *Copy* describes one product and is
+Two kinds of text. *Shop talk* says the names of all products, and nothing about them. *Copy* describes one product and is
 written about the names that are not held out; how often it is flawed depends on the kind of product, so that flaws are
 partly a matter of the product and partly chance. A sentence without that flaw repeats no word at all.
 """
@@ -58,12 +58,12 @@ PRICES = (
     "The price is {price} euros .",
     "At {price} euros it is fair .",
 )
-NOTES = (
-    "In stock : {one} , {two} .",
-    "Ask for the {one} . We keep the {one} on the shelf .",
-    "New : the {one} . The {one} sits next to the {two} .",
-    "Where is the {one} ? The {one} is in the window .",
-    "Please pack the {one} and the {two} . The {one} goes first .",
+TALK = (
+    ("Where is the {product} ?", "The {product} is in the window ."),
+    ("Is there a {product} in stock ?", "Yes , our {product} is on the shelf ."),
+    ("Please pack the {product} .", "Here comes the {product} ."),
+    ("What sells well ?", "Many ask for the {product} ."),
+    ("I am looking for the {product} .", "For you , we keep the {product} at the desk ."),
 )
 
 Item = TypeVar("Item")
@@ -152,9 +152,11 @@ def features(kind: Kind, generator: torch.Generator, *, repeated: bool) -> str:
     return choice(FEATURES, generator).format(one=one, two=one if repeated else two)
 
 
-def note(generator: torch.Generator) -> str:
-    """A shop note, about any of the 360 products."""
-    return choice(NOTES, generator).format(one=choice(PRODUCTS, generator), two=choice(PRODUCTS, generator))
+def talk(generator: torch.Generator) -> tuple[str, str]:
+    """What a customer asks in the shop and what the clerk says, about any of the 360 products."""
+    question, answer = choice(TALK, generator)
+    product = choice(PRODUCTS, generator)
+    return question.format(product=product), answer.format(product=product)
 
 
 def chance(probability: float, generator: torch.Generator) -> bool:
