@@ -21,7 +21,7 @@ from killick.types import Preference
 
 PENALTY = 0.01
 """Of the comparison, on squared weights."""
-STEPS = 3000
+STEPS = 1000
 """Of Adam under the penalty, at the rate of the fit."""
 
 

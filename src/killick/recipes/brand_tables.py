@@ -33,7 +33,7 @@ def best_of_four(told: Sequence[tuple[str, Found]]) -> Table:
         "Mean flaws of the answer that each would keep, with the 95 % interval over products. The reward model wins a "
         "part of what the reviewer could.",
         ["seed", "chosen by", "flaws", "low", "high"],
-        [[int(seed), names[name], *numbers] for seed, each in told for name, numbers in each["of_four"].items()],
+        [[int(seed), names[name], *each["of_four"][name]] for seed, each in told for name in names],
     )
 
 
