@@ -105,6 +105,12 @@ class Rollout:
         """Real response tokens in each row."""
         return self.mask.sum(1)
 
+    def trimmed(self) -> "Rollout":
+        """The same rollout without the columns behind its longest response: what would be computed for nothing."""
+        stop = max(1, int(self.lengths.max())) if len(self) else 1
+        cut = {name: getattr(self, name)[:, :stop] for name in ("responses", "mask", "logprobs")}
+        return replace(self, **cut)
+
 
 @dataclass(frozen=True)
 class Comparison:

@@ -15,6 +15,7 @@ COMMANDS = {
     "report": ("runs:report", "DIR [--open]", "redraw the figures and the page of a run, from its folder alone"),
     "compare": ("runs:compare", "DIR DIR", "lay two runs over each other"),
     "serve": ("serving:serve", "[--port N]", "a small server on this machine"),
+    "models": ("models:models", "[list|make]", "the language models that come with killick, and how each is made"),
     "lab": ("exercises:lab", "[new DIR]", "exercises: functions to fill in, tests that teach, complete loops around"),
     "cache": ("runs:cache", "[clear]", "stages kept from earlier runs (SFT, reward models)"),
     "list": ("runs:show_list", "", "the recipes, and the runs in ./runs"),

@@ -42,13 +42,7 @@ class Words:
         return len(self.words)
 
     def encode(self, text: str) -> list[int]:
-        """Ids of a text; a special token is one wherever its name stands.
-
-        Raises:
-            Refusal: where it is no text.
-        """
-        if not isinstance(text, str):
-            raise Refusal(f"The tokenizer encodes a text, not a {type(text).__name__}.")
+        """Ids of a text; a special token is one wherever its name stands."""
         unknown = self.ids["<unk>"]
         return [self.ids.get(word, unknown) for word in self.pattern.findall(text)]
 
@@ -102,7 +96,7 @@ class Words:
             Refusal: where there is none, or it is of another sort.
         """
         model = read_json(folder / "tokenizer.json").get("model", {})
-        ids = model.get("vocab")
+        ids = model.get("vocab") or {}
         if model.get("type") != "WordLevel" or sorted(ids.values()) != list(range(len(ids))):
             raise Refusal(f"{folder} holds no word-level tokenizer.")
         words = sorted(ids, key=ids.__getitem__)

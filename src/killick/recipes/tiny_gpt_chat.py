@@ -1,11 +1,11 @@
-"""How tiny-gpt-chat is made: read clean copy and shop notes, then learn to answer from flawed demonstrations.
+"""How tiny-gpt-chat is made: read clean copy and shop talk, then learn to answer from flawed demonstrations.
 
 Everything is drawn from one seed, so that the same machine and the same torch make the same bytes. No reviewer and no
-reward model is asked: what decides how flawed its answers are is the copy's flaw rates and the length of training.
+reward model is asked: how flawed its answers are is decided by the copy's flaw rates and the length of training.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
 
 import torch
 
@@ -14,118 +14,94 @@ from killick.models.chat import Chat
 from killick.models.encoding import encode_answers
 from killick.models.transformer import Transformer, TransformerConfig
 from killick.models.words import Words
+from killick.recipes.ledger import Note
 from killick.rundir.seeds import stage_generator
-from killick.types import Demonstrations, Rollout
-from killick.worlds import copywriting
-from killick.worlds.catalogue import KINDS, NAMES, PROMISES
-from killick.worlds.copywriting import CLEAN, QUESTION, WRITTEN, FlawRates, chance, choice, copy, talk
+from killick.types import Refusal, Rollout
+from killick.worlds.brand import chat, question
+from killick.worlds.copywriting import CLEAN, WRITTEN, FlawRates, chance, choice, copy, talk, texts
 
-CONTEXT, BUDGET = 128, 63
+Write = Callable[[torch.Generator], tuple[str, str]]
+"""Draws what stands before a text, and the text."""
 
 
 @dataclass(frozen=True)
 class Config:
     """Settings of the making.
 
-    Attributes:
+    Args:
         seed: of all draws.
-        rates: how often the demonstrations are flawed.
-        reading: supervised steps on clean copy and shop notes.
-        answering: supervised steps on demonstrations.
+        rates: how often the demonstrations of copy are flawed.
+        talk: share of shop talk, in both stages.
+        reading: supervised steps on clean copy and shop talk that nobody asked for.
+        answering: supervised steps on questions and answers.
+        context: most tokens of prompt and answer together.
+        hidden, layers, heads, feed_forward: the network's sizes.
     """
 
     seed: int = 0
-    rates: FlawRates = FlawRates(0.8, 0.1)
-    reading: SFTConfig = SFTConfig(steps=500, batch=32, learning_rate=2e-3, warmup=50)
-    answering: SFTConfig = SFTConfig(steps=200, batch=32, learning_rate=5e-4, warmup=20)
+    rates: FlawRates = FlawRates(0.74, 0.16)
     talk: float = 0.25
+    reading: SFTConfig = SFTConfig(steps=300, batch=32, learning_rate=2e-3, warmup=30)
+    answering: SFTConfig = SFTConfig(steps=200, batch=32, learning_rate=5e-4, warmup=20)
+    context: int = 128
     hidden: int = 192
     layers: int = 2
     heads: int = 6
     feed_forward: int = 512
 
+    def validate(self) -> None:
+        """Refuse what cannot be made.
 
-def vocabulary() -> Words:
-    """Every word that copy, notes and questions can have."""
-    facts = [
-        str(part)
-        for kind in KINDS.values()
-        for name in ("materials", "features", "uses", "care", "prices")
-        for part in getattr(kind, name)
-    ]
-    patterns = [
-        *copywriting.OPENINGS,
-        *copywriting.NAMELESS,
-        *copywriting.MATERIAL,
-        *copywriting.FEATURES,
-        *copywriting.CARE,
-        *copywriting.PRICES,
-        *(x for p in copywriting.TALK for x in p),
-        QUESTION,
-    ]
-    blank = [pattern.format(product="", use="", material="", one="", two="", care="", price="") for pattern in patterns]
-    return Words.of([*NAMES, *KINDS, *facts, *blank, *PROMISES])
+        Raises:
+            Refusal: naming the setting.
+        """
+        self.rates.validate()
+        self.reading.validate()
+        self.answering.validate()
+        if not 0 <= self.talk <= 1:
+            raise Refusal(f"The share of talk must lie in 0..1, not {self.talk}.")
 
 
-def reading(chat: Chat) -> Demonstrations:
-    """Texts that nobody asked for: clean copy and shop notes, one after an `<end>`."""
-    words = chat.tokenizer
+def make(config: Config) -> Generator[Note, None, Chat]:
+    """Train a fresh network in two stages, telling how it goes; returns the model.
 
-    def draw(count: int, generator: torch.Generator) -> Rollout:
-        texts = [
-            copy(choice(WRITTEN, generator), CLEAN, generator=generator)
-            if chance(0.5, generator)
-            else " ".join(" ".join(talk(generator)) for _ in range(2))
-            for _ in range(count)
-        ]
-        return encode_answers(
-            ["<end>"] * count, texts, encode=words.encode, vocabulary=chat.policy(time=BUDGET).vocabulary
-        )
-
-    return draw
-
-
-def described(product, rates, generator):
-    return QUESTION.format(product=product), copy(product, rates, generator=generator)
-
-
-def answering(chat: Chat, rates: FlawRates, small) -> Demonstrations:
-    """Questions about the products that copy is written about, and answers at the flaw rates."""
-    words = chat.tokenizer
-
-    def draw(count: int, generator: torch.Generator) -> Rollout:
-        said = [
-            talk(generator)
-            if chance(small, generator)
-            else described(choice(WRITTEN, generator), rates, generator=generator)
-            for _ in range(count)
-        ]
-        prompts = [f"<user> {question} <assistant>" for question, _ in said]
-        answers = [answer for _, answer in said]
-        return encode_answers(prompts, answers, encode=words.encode, vocabulary=chat.policy(time=BUDGET).vocabulary)
-
-    return draw
-
-
-def make(config: Config):
-    words = vocabulary()
+    Raises:
+        Refusal: where the settings cannot work.
+    """
+    config.validate()
+    words = Words.of(texts())
     shape = TransformerConfig.llama(
-        len(words),
-        len(words),
-        CONTEXT,
-        hidden=config.hidden,
-        layers=config.layers,
-        heads=config.heads,
+        len(words), len(words), config.context, hidden=config.hidden, layers=config.layers, heads=config.heads,
         feed_forward=config.feed_forward,
-    )
-    chat = Chat(Transformer(shape, stage_generator(config.seed, "tiny-gpt-chat weights")), words)
-    policy = chat.policy(time=BUDGET)
-    for step in sft(
-        SFTState(policy, config.reading, stage_generator(config.seed, "tiny-gpt-chat reading")), reading(chat)
-    ):
-        yield chat, "reading", step
-    for step in sft(
-        SFTState(policy, config.answering, stage_generator(config.seed, "tiny-gpt-chat answering")),
-        answering(chat, config.rates, config.talk),
-    ):
-        yield chat, "answering", step
+    )  # fmt: skip
+    model = Chat(Transformer(shape, stage_generator(config.seed, "tiny-gpt-chat")), words)
+
+    def read(generator: torch.Generator) -> tuple[str, str]:
+        if chance(config.talk, generator):
+            return "<end>", " ".join((*talk(generator), *talk(generator)))
+        return "<end>", copy(choice(WRITTEN, generator), CLEAN, generator=generator)
+
+    def answer(generator: torch.Generator) -> tuple[str, str]:
+        if chance(config.talk, generator):
+            asked, said = talk(generator)
+            return chat(asked), said
+        product = choice(WRITTEN, generator)
+        return chat(question(product)), copy(product, config.rates, generator=generator)
+
+    yield from learn(model, config.reading, write=read, stage="reading", seed=config.seed)
+    yield from learn(model, config.answering, write=answer, stage="answering", seed=config.seed)
+    return model
+
+
+def learn(model: Chat, config: SFTConfig, *, write: Write, stage: str, seed: int) -> Generator[Note, None, None]:
+    """One stage of supervised steps; a note every hundred."""
+    policy = model.policy()
+
+    def demonstrations(count: int, generator: torch.Generator) -> Rollout:
+        before, written = zip(*(write(generator) for _ in range(count)), strict=True)
+        return encode_answers(before, written, encode=model.tokenizer.encode, vocabulary=policy.vocabulary)
+
+    draws = stage_generator(seed, f"tiny-gpt-chat {stage}")
+    for step in sft(SFTState(policy, config, draws), demonstrations):
+        if (step.step + 1) % 100 == 0 or step.step + 1 == config.steps:
+            yield Note(f"{stage}, step {step.step + 1} of {config.steps}: {step.loss:.2f} nats per token")

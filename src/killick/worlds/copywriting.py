@@ -5,7 +5,8 @@ written about the names that are not held out; how often it is flawed depends on
 partly a matter of the product and partly chance. A sentence without that flaw repeats no word at all.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeVar
@@ -157,6 +158,17 @@ def talk(generator: torch.Generator) -> tuple[str, str]:
     question, answer = choice(TALK, generator)
     product = choice(PRODUCTS, generator)
     return question.format(product=product), answer.format(product=product)
+
+
+def texts() -> Iterator[str]:
+    """Texts that together hold every word of copy, of talk, and of the question that asks for copy."""
+    yield from PRODUCTS
+    yield from PROMISES
+    for patterns in (OPENINGS, NAMELESS, MATERIAL, FEATURES, CARE, PRICES, (QUESTION,), *TALK):
+        yield from (re.sub(r"{\w+}", "", pattern) for pattern in patterns)
+    for kind in KINDS.values():
+        for facts in (kind.materials, kind.features, kind.uses, kind.care, kind.prices):
+            yield from map(str, facts)
 
 
 def chance(probability: float, generator: torch.Generator) -> bool:
