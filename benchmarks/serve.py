@@ -96,9 +96,8 @@ def main() -> None:
     rate = seen.items / seen.seconds
     print(f"{given.clients} clients, {given.items} texts a question: {rate:,.0f} texts a second, {seen.wrong} wrong")
     print(f"answered within: median {1e3 * seen.quantile(0.5):.0f} ms, p99 {1e3 * seen.quantile(0.99):.0f} ms")
-    print(
-        f"server: {used.ru_utime + used.ru_stime:.1f} CPU s, {used.ru_maxrss / 1024:.0f} MB; load {os.getloadavg()[0]:.1f}"
-    )
+    seconds, memory = used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+    print(f"server: {seconds:.1f} CPU s, {memory:.0f} MB; load of the machine {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import sys
 
 import requests
 import torch
-import torch.nn.functional as F
+from torch.nn.functional import logsigmoid
 
 from killick import load
 
@@ -61,7 +61,7 @@ difference = sides[0] - sides[1]
 head = torch.nn.Linear(2 * lm.head.weight.shape[1], 1)
 adam = torch.optim.Adam(head.parameters(), lr=1e-2)
 for step in range(201):
-    loss = -F.logsigmoid(difference[~held_out] @ head.weight[0]).mean()
+    loss = -logsigmoid(difference[~held_out] @ head.weight[0]).mean()
     adam.zero_grad()
     loss.backward()
     adam.step()

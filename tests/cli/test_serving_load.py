@@ -16,8 +16,10 @@ from server import Server, served
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "practice.py"
 CLIENTS, QUESTIONS, ITEMS = 20, 10, 40
-COPY = "Meet the Kestrel rain jacket , built for coastal walks . It has taped seams and storm flaps . Good nylon gives it "
-COPY += "strength . Care tip : Wash it cold . It costs 149 euros . We repair it free for life ."
+COPY = (
+    "Meet the Kestrel rain jacket , built for coastal walks . It has taped seams and storm flaps . Good nylon gives it "
+    "strength . Care tip : Wash it cold . It costs 149 euros . We repair it free for life ."
+)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,10 @@
 """The practice API over small functions: what it gives, and what it says to what it cannot take."""
 
 import json
+import threading
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -127,6 +130,36 @@ def test_the_models_are_named_by_what_they_do(client: TestClient) -> None:
 
 ITEM = {"product": "Kestrel rain jacket", "text": "x"}
 GOOD = {"items": [ITEM]}
+
+
+def test_those_who_ask_while_others_are_answered_make_one_batch() -> None:
+    """The first is alone; three that come meanwhile are asked together, and each gets its own answers."""
+    batches: list[int] = []
+    begun, go = threading.Event(), threading.Event()
+
+    def slow(questions: list[Question]) -> list[list[Answer] | Refusal]:
+        batches.append(len(questions))
+        begun.set()
+        assert go.wait(30)
+        return speak(questions)
+
+    app = build([practice(Practice(list, {"slow": slow}, {}))])
+
+    def generate(number: int) -> Any:
+        client = TestClient(app, base_url="http://127.0.0.1:8000")
+        body = {"model": "slow", "prompt": f"Hello {number}", "seed": number}
+        return client.post("/v1/generate", json=body).json()["answers"][0]["text"]
+
+    with ThreadPoolExecutor(4) as pool:
+        first = pool.submit(generate, 0)
+        assert begun.wait(30)
+        others = [pool.submit(generate, number) for number in (1, 2, 3)]
+        time.sleep(1)  # until all three wait
+        go.set()
+        assert [one.result(30) for one in (first, *others)] == [f"Hello {n} {n} 0 at 0.8" for n in range(4)]
+    assert batches[0] == 1
+    assert sum(batches) == 4
+    assert len(batches) < 4  # two, where the machine let all three come in time
 
 
 @pytest.mark.parametrize(

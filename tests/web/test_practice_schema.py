@@ -7,6 +7,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_schema_conformance,
@@ -42,6 +43,7 @@ def operations() -> Iterator[Any]:
     names = {"tiny-gpt-chat": speak}, {"reviewer": judge}
     schema = schemathesis.openapi.from_asgi("/openapi.json", build([practice(Practice(lambda: ROWS, *names))]))
     for found in schema.get_all_operations():
+        assert isinstance(found, Ok)
         yield found.ok()
 
 
@@ -64,8 +66,6 @@ def search(count: int, mode: Any) -> int:
 
         one()
     return sent
-
-
 
 
 def test_two_hundred_requests_find_nothing() -> None:

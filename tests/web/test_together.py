@@ -73,13 +73,13 @@ def test_an_error_reaches_those_of_its_batch_and_no_others(clerk: Clerk) -> None
 
 
 def test_too_few_answers_are_an_error_and_nobody_waits_for_ever() -> None:
-    ask = Together(lambda jobs: [], lambda job: 1, most=2)
+    ask = Together[int, int](lambda jobs: [], lambda job: 1, most=2)
     with pytest.raises(ValueError, match="zip"):
         ask(1)
 
 
 def test_many_threads_get_what_they_asked_for() -> None:
-    ask = Together(lambda jobs: [job * job for job in jobs], lambda job: 1, most=7)
+    ask = Together[int, int](lambda jobs: [job * job for job in jobs], lambda job: 1, most=7)
     with ThreadPoolExecutor(20) as pool:
         assert list(pool.map(ask, range(500))) == [job * job for job in range(500)]
     assert ask.waiting == []

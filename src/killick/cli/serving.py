@@ -11,9 +11,9 @@ from killick.types import Refusal
 if TYPE_CHECKING:
     from fastapi import APIRouter, FastAPI
 
-ABOUT = """Serve on this machine until Ctrl-C: the practice API (preferences, a reviewer, a chat model, reward models) and
-its pages. Another address than the loopback is refused: nothing asks who calls. In Python, without a port:
-fastapi.testclient.TestClient(killick.cli.serving.app())."""
+ABOUT = """Serve on this machine until Ctrl-C: pages, and the practice API (preferences, a reviewer, a chat model,
+reward models), which docs/api.md describes. Another address than the loopback is refused: nothing asks who calls.
+Without a port, in Python: fastapi.testclient.TestClient(killick.cli.serving.app())."""
 
 
 @dataclass(frozen=True)

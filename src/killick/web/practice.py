@@ -68,7 +68,14 @@ def practice(offers: Practice) -> APIRouter:
     once, one after the other, since threads would only wait for each other.
     """
     router = APIRouter(prefix="/v1", tags=["practice"], route_class=StrictRoute)
-    speakers = {name: Together(speak, answers_asked, most=ANSWERS * 4) for name, speak in offers.models.items()}
+    give(router, offers)
+    check(router)
+    ask(router, offers)
+    return router
+
+
+def give(router: APIRouter, offers: Practice) -> None:
+    """What there is: preferences, and models by name."""
 
     @router.get("/preferences", responses={422: REFUSALS[422]})
     def preferences(
@@ -82,6 +89,16 @@ def practice(offers: Practice) -> APIRouter:
         rows = about(product, offers.preferences())
         return Preferences(data=[Pair(**row) for row in rows[offset : offset + limit]], total=len(rows))
 
+    @router.get("/models")
+    async def models() -> Models:
+        """Names that `/v1/generate` and `/v1/reward` take."""
+        kinds = [*((name, "language") for name in offers.models), *((name, "reward") for name in offers.rewards)]
+        return Models(data=[Named(name=name, kind=kind) for name, kind in kinds])
+
+
+def check(router: APIRouter) -> None:
+    """The reviewer."""
+
     @router.post("/brand-check", responses=REFUSALS)
     async def brand_check(asked: BrandCheck) -> BrandChecked:
         """The guidelines that each text breaks: a list whose length is the count.
@@ -91,6 +108,11 @@ def practice(offers: Practice) -> APIRouter:
         if sum(len(item.text) for item in asked.items) > SHORT:
             return await run_in_threadpool(reviewed, asked)
         return reviewed(asked)
+
+
+def ask(router: APIRouter, offers: Practice) -> None:
+    """Models that answer, and models that score."""
+    speakers = {name: Together(speak, answers_asked, most=ANSWERS * 4) for name, speak in offers.models.items()}
 
     @router.post("/generate", responses=REFUSALS)
     def generate(asked: Generate) -> Generated:
@@ -105,22 +127,12 @@ def practice(offers: Practice) -> APIRouter:
     @router.post("/reward", responses=REFUSALS)
     def reward(asked: Score) -> Scores:
         """Scores of answers by a reward model."""
-        judge = named(asked.model, offers.rewards)
+        judge, items = named(asked.model, offers.rewards), asked.items
         try:
-            scores = (
-                judge([one.prompt for one in asked.items], [one.answer for one in asked.items]) if asked.items else ()
-            )
+            scores = judge([one.prompt for one in items], [one.answer for one in items]) if items else ()
         except Refusal as refusal:
             raise wrong(str(refusal), "items") from refusal
         return Scores(results=list(map(scored, scores)))
-
-    @router.get("/models")
-    def models() -> Models:
-        """Names that `/v1/generate` and `/v1/reward` take."""
-        kinds = [*((name, "language") for name in offers.models), *((name, "reward") for name in offers.rewards)]
-        return Models(data=[Named(name=name, kind=kind) for name, kind in kinds])
-
-    return router
 
 
 def reviewed(asked: BrandCheck) -> BrandChecked:

@@ -18,9 +18,9 @@ Prompt = Annotated[str, Field(min_length=1, max_length=PROMPT)]
 Copy = Annotated[str, Field(max_length=TEXT)]
 
 
-def shown(example: dict[str, Any], *, extra: str = "forbid") -> ConfigDict:
+def shown(example: dict[str, Any]) -> ConfigDict:
     """What /docs fills in."""
-    return ConfigDict(json_schema_extra={"examples": [example]}, extra=extra)  # type: ignore[typeddict-item]
+    return ConfigDict(json_schema_extra={"examples": [example]})
 
 
 class Pair(BaseModel):
@@ -75,11 +75,13 @@ class Generate(Form):
 
     model_config = shown({"prompt": PROMPTED, "n": 2, "temperature": 0.8, "seed": 1})
     prompt: Prompt = Field(description="Plain text; the marks of the chat are put around it.")
-    model: str = Field("tiny-gpt-chat", max_length=100)
-    n: int = Field(1, ge=1, le=ANSWERS, description="Answers.")
-    temperature: float = Field(0.8, gt=0.01, le=HOTTEST, strict=False)
-    seed: int | None = Field(None, ge=0, le=SEEDS, description="The same seed gives the same answers; none draws one.")
-    max_tokens: int = Field(TOKENS, ge=1, le=TOKENS, description="Of each answer, its end included.")
+    model: str = Field(default="tiny-gpt-chat", max_length=100)
+    n: int = Field(default=1, ge=1, le=ANSWERS, description="Answers.")
+    temperature: float = Field(default=0.8, ge=0.01, le=HOTTEST)
+    seed: int | None = Field(
+        default=None, ge=0, le=SEEDS, description="The same seed gives the same answers; none draws one."
+    )
+    max_tokens: int = Field(default=TOKENS, ge=1, le=TOKENS, description="Of each answer, its end included.")
 
 
 class Written(BaseModel):
@@ -108,7 +110,7 @@ class Score(Form):
     """Answers to score."""
 
     model_config = shown({"model": "reviewer", "items": [{"prompt": PROMPTED, "answer": COPY}]})
-    model: str = Field("reviewer", max_length=100, description="A reward model of /v1/models.")
+    model: str = Field(default="reviewer", max_length=100, description="A reward model of /v1/models.")
     items: list[Answered] = Field(max_length=ITEMS)
 
 
