@@ -15,6 +15,7 @@ from killick.types import Refusal
 from killick.web.app import build
 from killick.web.practice import Practice, practice
 from killick.web.practice_forms import ITEMS, TEXT
+from killick.web.together import Together
 
 PAIRS = [
     {"prompt": f"Describe the {product} .", "chosen": f"{product} good", "rejected": f"{product} bad"}
@@ -132,9 +133,10 @@ ITEM = {"product": "Kestrel rain jacket", "text": "x"}
 GOOD = {"items": [ITEM]}
 
 
-def test_those_who_ask_while_others_are_answered_make_one_batch() -> None:
+def test_those_who_ask_while_others_are_answered_make_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first is alone; three that come meanwhile are asked together, and each gets its own answers."""
     batches: list[int] = []
+    queues: list[Together[Question, Any]] = []
     begun, go = threading.Event(), threading.Event()
 
     def slow(questions: list[Question]) -> list[list[Answer] | Refusal]:
@@ -143,6 +145,11 @@ def test_those_who_ask_while_others_are_answered_make_one_batch() -> None:
         assert go.wait(30)
         return speak(questions)
 
+    def kept(*given: Any, **named: Any) -> Together[Question, Any]:
+        queues.append(Together(*given, **named))
+        return queues[-1]
+
+    monkeypatch.setattr("killick.web.practice.Together", kept)
     app = build([practice(Practice(list, {"slow": slow}, {}))])
 
     def generate(number: int) -> Any:
@@ -154,12 +161,12 @@ def test_those_who_ask_while_others_are_answered_make_one_batch() -> None:
         first = pool.submit(generate, 0)
         assert begun.wait(30)
         others = [pool.submit(generate, number) for number in (1, 2, 3)]
-        time.sleep(1)  # until all three wait
+        end = time.monotonic() + 30
+        while len(queues[0].waiting) < 3 and time.monotonic() < end:
+            time.sleep(0.01)
         go.set()
         assert [one.result(30) for one in (first, *others)] == [f"Hello {n} {n} 0 at 0.8" for n in range(4)]
-    assert batches[0] == 1
-    assert sum(batches) == 4
-    assert len(batches) < 4  # two, where the machine let all three come in time
+    assert batches == [1, 3]
 
 
 @pytest.mark.parametrize(
