@@ -93,7 +93,8 @@ def test_what_is_no_whole_model_is_refused_in_one_sentence(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"model_type": "gpt2"}, {"num_key_value_heads": 1}, {"tie_word_embeddings": True}, {"rope_parameters": {}}]
+    "change",
+    [{"model_type": "gpt2"}, {"num_key_value_heads": 1}, {"tie_word_embeddings": True}, {"rope_parameters": {}}],
 )
 def test_a_model_of_another_shape_is_refused(tmp_path, change: dict) -> None:
     write_llama(network(), tmp_path, eos=4, pad=0)

@@ -22,9 +22,7 @@ def test_special_tokens_come_first_and_words_in_order() -> None:
 def test_a_chat_is_one_id_for_each_word_mark_and_special_token() -> None:
     ids = WORDS.encode("<user> Describe the Kestrel rain jacket. <assistant> It costs 129 euros,always.<end>")
     assert ids == [2, 8, 16, 10, 15, 14, 6, 3, 9, 12, 7, 13, 5, 11, 6, 4]
-    assert WORDS.decode(ids) == (
-        "<user> Describe the Kestrel rain jacket . <assistant> It costs 129 euros , always ."
-    )
+    assert WORDS.decode(ids) == ("<user> Describe the Kestrel rain jacket . <assistant> It costs 129 euros , always .")
 
 
 def test_what_is_unknown_is_one_token_a_word() -> None:

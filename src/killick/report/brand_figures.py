@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -27,7 +28,7 @@ def makers(shown: Shown) -> dict[str, Maker]:
     return {"best-of-n": partial(best_of_n, curves), "flaws-against-kl": partial(flaws, shown)}
 
 
-def column(curve: Row, name: str) -> list[float]:
+def column(curve: Row, name: str) -> list[Any]:
     """One number of each point."""
     return [point[name] for point in curve["points"]]
 
