@@ -68,7 +68,7 @@ def best_of_n(curves: list[Row]) -> Picture | None:
         below.set_xlabel("answers drawn, n; below it the bound of the KL, nats")
         above.set_ylabel("proxy,\ndeviations")
         below.set_ylabel("gold, minus the\nnumber of flaws")
-        figure.suptitle("Best-of-n on products that no reward model has learnt of")
+        figure.suptitle("Best-of-n on held-out products")
         figure.legend(*below.get_legend_handles_labels(), loc="outside lower center", ncols=2)
 
     end = first["points"][-1]
