@@ -10,7 +10,7 @@ from chatter import chatter
 from killick.models.weights import write
 from killick.recipes import brand_served
 from killick.recipes.brand_preferences import preferences, split
-from killick.recipes.brand_rewards import fitted_head, scored
+from killick.recipes.brand_rewards import FIT, fitted_head, scored
 from killick.recipes.brand_served import TextReward, load, save, text_reward
 from killick.rewards.fit import FitConfig, Standardised
 from killick.types import Refusal
@@ -51,7 +51,7 @@ def test_a_served_head_comes_from_a_file_or_is_fitted(monkeypatch: pytest.Monkey
     kept = done(text_reward(tmp_path / "head.safetensors"))(*asked)
     assert kept == TextReward(head(), SPEAKS)(*asked)
     whole = split(done(preferences(SPEAKS, seed=3)), PRODUCTS)
-    recipes, _ = done(fitted_head(SPEAKS, brand_served.FIT, pairs=whole, seed=3))
+    recipes, _ = done(fitted_head(SPEAKS, FIT, pairs=whole, seed=3))
     assert done(text_reward(seed=3))(*asked) == TextReward(recipes, SPEAKS)(*asked)
 
 

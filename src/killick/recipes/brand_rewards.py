@@ -29,6 +29,8 @@ from killick.types import Preference, Reward, Rollout
 
 LIMIT = 64
 """Tokens of prompt and answer that the head reads."""
+FIT = FitConfig(steps=201, learning_rate=1e-2)
+"""The head's, as the source has it: full batches, Adam."""
 CEILING = 1.0
 """The most that a reward model can be right on these pairs: the reviewer counts, so labels have no noise, and answers
 that tie make no pair."""
