@@ -73,7 +73,7 @@ def remake(given: list[str]) -> None:
     if options.out.exists() and not options.out.is_dir():
         raise Refusal(f"--out {options.out} is no folder; name another.")
     torch.set_num_threads(1)
-    print(f"Making {options.name}: about 80 CPU seconds.", flush=True)
+    print(f"Making {options.name}: about 90 CPU seconds.", flush=True)
     for note in train_into(options.out):
         print(note.text, flush=True)
     print(f"{options.name} is in {options.out}.")
