@@ -72,7 +72,7 @@ def test_a_script_as_the_source_has_it(shipped) -> None:
 
 
 def test_what_follows_a_state_is_what_its_policy_says(shipped) -> None:
-    """The states, the head and the policy's log-probs are one distribution, at temperature .8 and over what may be said."""
+    """States, head and the policy's log-probs are one distribution, at temperature .8 over what may be said."""
     model, words = shipped
     policy = model.policy(temperature=0.8)
     prompts = encode_prompts([ASKED], words.encode)

@@ -54,7 +54,7 @@ def test_ids_that_are_none_are_refused(ids: list[int]) -> None:
 
 
 def test_an_unknown_token_is_refused_by_its_name() -> None:
-    with pytest.raises(Refusal, match="no '<eos>'.*<end>"):
+    with pytest.raises(Refusal, match=r"no '<eos>'.*<end>"):
         WORDS.token_id("<eos>")
 
 
@@ -63,8 +63,10 @@ def test_its_file_is_what_the_tokenizers_library_reads(tmp_path) -> None:
     WORDS.save(tmp_path)
     theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     for text in (
-        "<user> Describe the Kestrel rain jacket . <assistant>", "the,rain. <end><pad>", "It's 129€ a_b  éclair!? <b>\n雨"
-    ):  # fmt: skip
+        "<user> Describe the Kestrel rain jacket . <assistant>",
+        "the,rain. <end><pad>",
+        "It's 129€ a_b  éclair!? <b>\n雨",
+    ):
         assert theirs.encode(text).ids == WORDS.encode(text)
     assert theirs.decode([16, 15, 4, 0]) == WORDS.decode([16, 15, 4, 0]) == "the rain"
 
