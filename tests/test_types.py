@@ -22,6 +22,17 @@ def rollout(count: int = 4) -> Rollout:
     return Rollout(ids, torch.ones_like(ids, dtype=torch.bool), tokens, mask, -tokens.float(), mask[:, -1])
 
 
+def test_a_rollout_is_trimmed_to_its_longest_response() -> None:
+    """Rows 0 and 1 of 4 columns have 1 and 2 real tokens: two columns stay, with what stood in them; prompts stay."""
+    whole = rollout()
+    short = whole[:2].trimmed()
+    assert short.responses.tolist() == [[0, 1], [10, 11]]
+    assert short.mask.tolist() == [[True, False], [True, True]]
+    assert (short.logprobs.shape, short.prompts.tolist()) == ((2, 2), [[0], [1]])
+    assert torch.equal(whole.trimmed().responses, whole.responses)
+    assert whole[:0].trimmed().responses.shape == (0, 1)
+
+
 # Numbers that are none
 
 

@@ -72,7 +72,7 @@ def test_a_script_as_the_source_has_it(shipped) -> None:
 
 
 def test_what_follows_a_state_is_what_its_policy_says(shipped) -> None:
-    """The states, the head and the policy's log-probs are one distribution, at temperature .8 and over what may be said."""
+    """States, head and the policy's log-probs are one distribution, at temperature .8 over what may be said."""
     model, words = shipped
     policy = model.policy(temperature=0.8)
     prompts = encode_prompts([ASKED], words.encode)
@@ -158,7 +158,9 @@ def test_its_policy_is_a_policy_over_the_same_weights_and_takes_prompts_of_unequ
     assert isinstance(policy, Policy)
     assert policy.network is model.network
     assert (policy.vocabulary.eos, policy.vocabulary.forbidden) == (4, (0, 1, 2, 3))
-    together = policy.sample(encode_prompts(["a", "b c d"], model.tokenizer.encode), 3, torch.Generator().manual_seed(1))
+    together = policy.sample(
+        encode_prompts(["a", "b c d"], model.tokenizer.encode), 3, torch.Generator().manual_seed(1)
+    )
     alone = policy.logprobs(together[:3])[0]
     assert_close(alone, together.logprobs[:3], atol=1e-5, rtol=0)
 

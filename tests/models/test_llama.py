@@ -77,7 +77,7 @@ def test_what_is_no_whole_model_is_refused_in_one_sentence(tmp_path) -> None:
     with pytest.raises(Refusal, match=r"config\.json cannot be read"):
         read_llama(tmp_path)
     write_llama(network(), tmp_path, eos=4, pad=0)
-    weights, config = tmp_path / "model.safetensors", json.loads((tmp_path / "config.json").read_text())
+    weights = tmp_path / "model.safetensors"
     tensors = load_file(weights)
     short = {name: tensor for name, tensor in tensors.items() if "layers.1.self_attn.k_proj" not in name}
     for change, message in ((short, "k_proj"), (tensors | {"lm_head.weight": torch.zeros(3, 24)}, "head.weight")):
@@ -93,9 +93,10 @@ def test_what_is_no_whole_model_is_refused_in_one_sentence(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"model_type": "gpt2"}, {"num_key_value_heads": 1}, {"tie_word_embeddings": True}, {"rope_parameters": {}}]
+    "change",
+    [{"model_type": "gpt2"}, {"num_key_value_heads": 1}, {"tie_word_embeddings": True}, {"rope_parameters": {}}],
 )
-def test_a_model_of_another_shape_is_refused(tmp_path, change: dict) -> None:
+def test_a_model_of_another_shape_is_refused(tmp_path, change: dict[str, object]) -> None:
     write_llama(network(), tmp_path, eos=4, pad=0)
     path = tmp_path / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))

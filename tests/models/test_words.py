@@ -22,9 +22,7 @@ def test_special_tokens_come_first_and_words_in_order() -> None:
 def test_a_chat_is_one_id_for_each_word_mark_and_special_token() -> None:
     ids = WORDS.encode("<user> Describe the Kestrel rain jacket. <assistant> It costs 129 euros,always.<end>")
     assert ids == [2, 8, 16, 10, 15, 14, 6, 3, 9, 12, 7, 13, 5, 11, 6, 4]
-    assert WORDS.decode(ids) == (
-        "<user> Describe the Kestrel rain jacket . <assistant> It costs 129 euros , always ."
-    )
+    assert WORDS.decode(ids) == ("<user> Describe the Kestrel rain jacket . <assistant> It costs 129 euros , always .")
 
 
 def test_what_is_unknown_is_one_token_a_word() -> None:
@@ -56,7 +54,7 @@ def test_ids_that_are_none_are_refused(ids: list[int]) -> None:
 
 
 def test_an_unknown_token_is_refused_by_its_name() -> None:
-    with pytest.raises(Refusal, match="no '<eos>'.*<end>"):
+    with pytest.raises(Refusal, match=r"no '<eos>'.*<end>"):
         WORDS.token_id("<eos>")
 
 
@@ -65,8 +63,10 @@ def test_its_file_is_what_the_tokenizers_library_reads(tmp_path) -> None:
     WORDS.save(tmp_path)
     theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     for text in (
-        "<user> Describe the Kestrel rain jacket . <assistant>", "the,rain. <end><pad>", "It's 129€ a_b  éclair!? <b>\n雨"
-    ):  # fmt: skip
+        "<user> Describe the Kestrel rain jacket . <assistant>",
+        "the,rain. <end><pad>",
+        "It's 129€ a_b  éclair!? <b>\n雨",
+    ):
         assert theirs.encode(text).ids == WORDS.encode(text)
     assert theirs.decode([16, 15, 4, 0]) == WORDS.decode([16, 15, 4, 0]) == "the rain"
 

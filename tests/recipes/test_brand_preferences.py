@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from chatter import chatter
-from killick.recipes.brand_preferences import preference_rows, preferences, split
+from killick.models.chat import load
+from killick.recipes.brand_preferences import BUDGET, TEMPERATURE, preference_rows, preferences, speaker, split
+from killick.recipes.brand_rewards import fresh_head
 from killick.types import Refusal
 from killick.worlds.brand import review
 from killick.worlds.catalogue import HELD_OUT, PRODUCTS
@@ -59,6 +61,24 @@ def test_pairs_about_the_six_names_are_held_out_and_no_other() -> None:
     assert len(learned) + len(held) == len(pairs)
     assert {PRODUCTS[number].split()[0] for number in held.group.tolist()} == set(HELD_OUT)
     assert not {PRODUCTS[number].split()[0] for number in learned.group.tolist()} & set(HELD_OUT)
+
+
+def test_the_chat_model_that_comes_with_killick_answers_as_its_own_surface_does() -> None:
+    """`lm.generate(ids, 60, temperature=0.8, stop_id=end)` from the same stream gives the same tokens, and the head's
+    features are means and ends of `lm.hidden`: 2 x 192 of them."""
+    (lm, words), speaks = load("tiny-gpt-chat"), speaker()
+    world = speaks.world(SOME)
+    rollout = speaks.answers(SOME[:1], 1, torch.Generator().manual_seed(5))
+    ids = words.encode("<user> Describe the Kestrel rain jacket . <assistant>")
+    end, draws = words.token_id("<end>"), torch.Generator().manual_seed(5)
+    said = lm.generate(ids, BUDGET, temperature=TEMPERATURE, stop_id=end, generator=draws)
+    assert said == rollout.prompts[0].tolist() + rollout.responses[0].tolist()
+    assert said[-1] == end
+    states = lm.hidden(said[:64])[0, len(ids) :].detach()
+    features = fresh_head(speaks.policy).encode(rollout)[0]
+    torch.testing.assert_close(features, torch.cat((states.mean(0), states[-1])), atol=1e-5, rtol=0)
+    assert world.texts(rollout)[0] == words.decode(said[len(ids) :])
+    assert speaker().mark == speaks.mark != chatter().mark
 
 
 def test_one_answer_is_no_choice() -> None:

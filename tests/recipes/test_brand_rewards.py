@@ -70,7 +70,8 @@ def test_the_fine_tune_moves_a_copy_and_leaves_the_chat_model_alone() -> None:
     config = FitConfig(steps=40, batch=8, learning_rate=3e-3)
     model, found = done(fitted_scalar(SPEAKS, config, pairs=PAIRS, seed=0))
     fresh = fresh_scalar(SPEAKS.policy, seed=0)
-    assert found["learned_accuracy"] > right(fresh, PAIRS[0]).mean()
+    assert found["learned_accuracy"] > right(scored(fresh, ALL.rollout), PAIRS[0]).mean()
+    assert found["accuracy"] == float(right(scored(model, ALL.rollout), PAIRS[1]).mean())
     moved, copied = model.backbone.state_dict(), Reader(SPEAKS.policy.network).state_dict()
     assert any(not torch.equal(moved[name], copied[name]) for name in copied)
     assert all(torch.equal(tensor, before[name]) for name, tensor in SPEAKS.policy.state_dict().items())
@@ -89,8 +90,7 @@ def test_a_tie_is_half_right() -> None:
     lengths = ALL.rollout.lengths
     long, short = int(lengths.argmax()), int(lengths.argmin())
     pairs = Preference.hard(ALL.rollout, torch.tensor([long, short, long]), torch.tensor([short, long, long]))
-    found = right(lambda rollout: rollout.lengths.float(), pairs)
-    assert found.tolist() == [1, 0, 0.5]
-    told = judged(lambda rollout: rollout.lengths.float(), (pairs, pairs), seed=0)
+    assert right(lengths.float(), pairs).tolist() == [1, 0, 0.5]
+    told = judged(lengths.float(), (pairs, pairs), seed=0)
     assert told["accuracy"] == told["learned_accuracy"] == 0.5
     assert float(pair_accuracy(lengths[pairs.chosen].float(), lengths[pairs.rejected].float())) == 0.5

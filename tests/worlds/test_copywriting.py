@@ -14,13 +14,14 @@ from killick.worlds.copywriting import (
     HABITS,
     MATERIAL,
     NAMELESS,
-    NOTES,
     OPENINGS,
     PRICES,
+    TALK,
     WRITTEN,
     FlawRates,
     copy,
-    note,
+    talk,
+    texts,
 )
 
 ALWAYS = FlawRates(1.0, 1.0)
@@ -104,13 +105,26 @@ def test_copy_is_the_same_from_the_same_generator_and_varies_otherwise() -> None
     assert len(set(texts)) > 45
 
 
-def test_no_copy_is_written_about_names_that_are_held_out_but_notes_have_them() -> None:
+def test_no_copy_is_written_about_names_that_are_held_out_but_shop_talk_has_them() -> None:
     assert len(WRITTEN) == 24 * 12
     assert not {product.split()[0] for product in WRITTEN} & set(HELD_OUT)
     draws = seeded()
-    notes = " ".join(note(draws) for _ in range(400))
-    assert named(notes) == set(NAMES)
-    assert all("{" not in pattern.format(one=PRODUCTS[0], two=PRODUCTS[1]) for pattern in NOTES)
+    said = [talk(draws) for _ in range(400)]
+    assert named(" ".join(answer for _, answer in said)) == set(NAMES)
+    assert all("{" not in question + answer for question, answer in said)
+    assert all(named(question) <= named(answer) for question, answer in said)
+    assert not set(" ".join(map(" ".join, said)).split()) & set(MATERIALS)
+    assert len({answer.split(named(answer).pop())[0] for _, answer in said}) == len(TALK)
+
+
+def test_its_texts_hold_every_word() -> None:
+    """Copy of all sorts and talk, against the words of `texts`; no pattern's field is left in them."""
+    draws, known = seeded(), set(re.findall(r"\w+|[^\w\s]", " ".join(texts())))
+    for rates in (CLEAN, FlawRates(), ALWAYS):
+        for product in PRODUCTS:
+            assert set(copy(product, rates, generator=draws).split()) <= known
+    assert set(" ".join(" ".join(talk(draws)) for _ in range(200)).split()) <= known
+    assert not known & {"{", "}", "product", "use"}
 
 
 def test_an_answer_fits_the_budget_of_sixty_tokens() -> None:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from killick.flags import nearest, settings
 from killick.types import Refusal
@@ -17,8 +17,8 @@ HELP = """usage: killick models list
        killick models make NAME --out DIR
 
 list: the models that come with killick; killick.load(NAME) opens one in Python.
-make: train one anew into a folder of its own, which transformers opens too. The same machine and the same torch make the
-      same bytes as the package holds.
+make: train one anew into a folder of its own, which transformers opens too. The same sort of machine and the same torch
+      make the bytes that the package holds.
 """
 
 ABOUT = "Train a model that comes with killick anew, into a folder that transformers opens too."
@@ -29,12 +29,12 @@ class Make:
     """What to make, and where.
 
     Attributes:
-        name: of a model that `killick models list` shows.
+        name: one that `killick models list` shows.
         out: a folder; what it holds of an earlier model is written over.
     """
 
-    name: Positional[str]
-    out: Path
+    name: Annotated[str, Positional, arg(metavar="NAME")]
+    out: Annotated[Path, arg(metavar="DIR")]
 
 
 def models(given: list[str]) -> None:
@@ -70,8 +70,10 @@ def remake(given: list[str]) -> None:
     if options.name not in SHIPPED:
         close = nearest(options.name, list(SHIPPED))
         raise Refusal(f"There is no model {options.name!r}{close}; there are {', '.join(SHIPPED)}.")
+    if options.out.exists() and not options.out.is_dir():
+        raise Refusal(f"--out {options.out} is no folder; name another.")
     torch.set_num_threads(1)
-    print(f"Making {options.name}: about 80 CPU seconds.", flush=True)
+    print(f"Making {options.name}: about 90 CPU seconds.", flush=True)
     for note in train_into(options.out):
         print(note.text, flush=True)
     print(f"{options.name} is in {options.out}.")

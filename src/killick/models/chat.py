@@ -94,7 +94,9 @@ class Chat(nn.Module):
         check_temperature(temperature)
         free = self.network.config.context - rows.shape[1] + 1
         if free < 1:
-            raise Refusal(f"A prompt of {rows.shape[1]} tokens leaves no room in a context of {free + rows.shape[1] - 1}.")
+            raise Refusal(
+                f"A prompt of {rows.shape[1]} tokens leaves no room in a context of {free + rows.shape[1] - 1}."
+            )
         if not 1 <= max_tokens <= free:
             raise Refusal(f"generate can draw 1 to {free} tokens after this prompt, not {max_tokens}.")
         unspoken = tuple(token for token in UNSPOKEN if token != stop_id)

@@ -1,7 +1,7 @@
 """Our transformer in its Llama shape as a folder that `AutoModelForCausalLM.from_pretrained` opens, and back.
 
-Nothing of transformers is needed. Only names and order differ: queries, keys and values, and gate and up, are one matrix
-here and apart there; a rotary pair is two neighbours here and stands half a head apart there.
+Nothing of transformers is needed. Only names and order differ: queries, keys and values are one matrix here and three
+there, gate and up one and two; a rotary pair is two neighbours here and stands half a head apart there.
 """
 
 from pathlib import Path

@@ -16,7 +16,7 @@ from killick.recipes import brand_tables
 from killick.recipes.brand_best_of_n import best_of, counts
 from killick.recipes.brand_claims import CLAIMS
 from killick.recipes.brand_preferences import FLAWS, K, Speaker, preferences, speaker, split
-from killick.recipes.brand_rewards import fitted_head, fitted_scalar, marks
+from killick.recipes.brand_rewards import FIT, fitted_head, fitted_scalar, marks
 from killick.recipes.cells import Begun, Cell, Seen, answers_shown
 from killick.recipes.claims import judge
 from killick.recipes.ledger import Note, Row, arm_name, ledger_row
@@ -52,10 +52,10 @@ class Config:
     ns: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
     device: str = "auto"
     workers: int = 0
-    fit: FitConfig = FitConfig(steps=201, learning_rate=1e-2)
+    fit: FitConfig = FIT
     scalar_fit: FitConfig = FitConfig(steps=60, batch=16, learning_rate=1e-4)
     ppo: PPOConfig = PPOConfig(
-        iterations=60, batch=64, epochs=2, minibatches=2, learning_rate=1e-4, value_learning_rate=5e-4, warmup=5
+        iterations=40, batch=64, epochs=2, minibatches=2, learning_rate=1e-4, value_learning_rate=5e-4, warmup=5
     )
 
     def quick(self) -> "Config":
@@ -96,7 +96,9 @@ def cells(config: Config) -> list[Cell]:
 
 def seconds(config: Config) -> float:
     """Rough CPU seconds of a run on one core of 2023, for the announcement."""
-    return 40 * len(config.seeds) + 2 * sum(cell.steps for cell in cells(config))
+    rows = config.ppo.batch * sum(cell.steps for cell in cells(config)) / 1000
+    seed = 15 + 0.25 * config.scalar_fit.steps + 0.25 * config.pool
+    return 6 + seed * len(config.seeds) + 20 * rows
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ answer are a setting: the chat model was made so that it has about that many. Ev
 from killick.recipes.claims import Claim, Measure, stage
 
 
-def found(part: str, name: str, place: int | None = None) -> Measure:
+def found(part: str, name: str, *, place: int | None = None) -> Measure:
     """Read what a stage found of one part, or one place of it."""
 
     def measure(_: object, stages: object) -> float:
@@ -23,9 +23,9 @@ CLAIMS = [
     Claim("rm-accuracy", None, "held-out pair accuracy of the head", "69 %", 0.69, 0.55, 0.83, "share",
           found("head", "accuracy")),
     Claim("first-flaws", None, "flaws of the first answer", "1.78", 1.78, None, None, "flaws",
-          found("of_four", "first", 0), "setting"),
+          found("of_four", "first", place=0), "setting"),
     Claim("head-flaws", None, "flaws of the head's best of four", "1.39", 1.39, 1.2, 1.6, "flaws",
-          found("of_four", "head", 0)),
+          found("of_four", "head", place=0)),
     Claim("reviewer-flaws", None, "flaws of the reviewer's best of four", "0.99", 0.99, 0.8, 1.2, "flaws",
-          found("of_four", "reviewer", 0)),
+          found("of_four", "reviewer", place=0)),
 ]  # fmt: skip

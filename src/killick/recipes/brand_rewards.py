@@ -29,11 +29,13 @@ from killick.types import Preference, Reward, Rollout
 
 LIMIT = 64
 """Tokens of prompt and answer that the head reads."""
+FIT = FitConfig(steps=201, learning_rate=1e-2)
+"""The head's, as the source has it: full batches, Adam."""
 CEILING = 1.0
 """The most that a reward model can be right on these pairs: the reviewer counts, so labels have no noise, and answers
 that tie make no pair."""
 Pairs = tuple[Preference, Preference]
-"""To learn from, to be judged by."""
+"""To learn from, to be judged by: two parts of one rollout."""
 
 
 def fresh_head(policy: TransformerPolicy) -> Head:
@@ -56,9 +58,13 @@ def fitted_head(
     model = fresh_head(speaks.policy)
 
     def learn() -> Generator[Note, None, dict[str, Any]]:
-        loss = yield from descend(model, config, pairs=pairs, name="Reward head", seed=seed)
-        found = judged(model, pairs, seed=seed) | {"loss": loss} | beside_the_optimum(model, config, pairs=pairs)
-        return {"model": standardise(model, pairs[0].rollout).state_dict(), "found": found}
+        rollout = pairs[0].rollout
+        states = model.encode(rollout)  # read once: all that follows is about these answers
+        known = Head(lambda _: states, model.network)
+        loss = yield from descend(known, config, pairs=pairs, name="Reward head", seed=seed)
+        found = judged(known(rollout).detach(), pairs, seed=seed) | {"loss": loss}
+        found |= beside_the_optimum(known, config, pairs=pairs)
+        return {"model": standardise(known, rollout).state_dict(), "found": found}
 
     settings = marks(speaks, config, pairs=pairs, seed=seed)
     saved = yield from cached("brand-head", settings, build=learn)
@@ -75,7 +81,10 @@ def fitted_scalar(
 
     def learn() -> Generator[Note, None, dict[str, Any]]:
         loss = yield from descend(model, config, pairs=pairs, name="Scalar fine-tune", seed=seed)
-        return {"model": model.state_dict(), "found": judged(model, pairs, seed=seed) | {"loss": loss}}
+        rows = torch.cat([numbers for part in pairs for numbers in (part.chosen, part.rejected)]).unique()
+        scores = torch.zeros(len(pairs[0].rollout), device=rows.device)
+        scores[rows] = scored(model, pairs[0].rollout[rows])
+        return {"model": model.state_dict(), "found": judged(scores, pairs, seed=seed) | {"loss": loss}}
 
     saved = yield from cached("brand-scalar", marks(speaks, config, pairs=pairs, seed=seed), build=learn)
     model.load_state_dict(saved["model"])
@@ -107,15 +116,15 @@ def scored(reward: Reward, rollout: Rollout, *, rows: int = 256) -> Float[Tensor
     return torch.cat([reward(rollout[part]) for part in order.split(rows)])[order.argsort()]
 
 
-def right(reward: Reward, pairs: Preference) -> Float[Tensor, " pair"]:
+def right(scores: Float[Tensor, " batch"], pairs: Preference) -> Float[Tensor, " pair"]:
     """1 where the chosen answer scores higher, 0 where it does not, half where both score the same."""
-    chosen, rejected = (scored(reward, pairs.rollout[rows]) for rows in (pairs.chosen, pairs.rejected))
+    chosen, rejected = scores[pairs.chosen], scores[pairs.rejected]
     return ((chosen > rejected).double() + 0.5 * (chosen == rejected).double()).cpu()
 
 
-def judged(reward: Reward, pairs: Pairs, *, seed: int) -> dict[str, Any]:
-    """How often a reward model is right, and the interval over the held-out pairs: each of another product."""
-    seen, held = (right(reward, part) for part in pairs)
+def judged(scores: Float[Tensor, " batch"], pairs: Pairs, *, seed: int) -> dict[str, Any]:
+    """How often scores are right, and the interval over the held-out pairs, each of which is about another product."""
+    seen, held = (right(scores, part) for part in pairs)
     interval = bootstrap_interval(held, stage_generator(seed, "brand accuracy"))
     return {
         "accuracy": float(held.mean()), "interval": list(interval), "ceiling": CEILING, "held_pairs": len(held),

@@ -6,17 +6,15 @@ from pathlib import Path
 from killick.models.encoding import encode_answers
 from killick.models.weights import read, write
 from killick.recipes.brand_preferences import Speaker, preferences, speaker, split
-from killick.recipes.brand_rewards import LIMIT, fitted_head, fresh_head, scored
+from killick.recipes.brand_rewards import FIT, LIMIT, fitted_head, fresh_head, scored
 from killick.recipes.ledger import Note
-from killick.rewards.fit import FitConfig, Standardised
+from killick.rewards.fit import Standardised
 from killick.types import Refusal, Reward
 from killick.worlds.brand import chat
 from killick.worlds.catalogue import PRODUCTS
 
 NAME = "brand-head"
 """What the head is called where it is one of several."""
-FIT = FitConfig(steps=201, learning_rate=1e-2)
-"""The source's."""
 
 
 class TextReward:

@@ -39,10 +39,10 @@ class Config:
     """
 
     seed: int = 0
-    rates: FlawRates = FlawRates(0.74, 0.16)
+    rates: FlawRates = FlawRates(often=0.76, seldom=0.17)
     talk: float = 0.25
     reading: SFTConfig = SFTConfig(steps=300, batch=32, learning_rate=2e-3, warmup=30)
-    answering: SFTConfig = SFTConfig(steps=200, batch=32, learning_rate=5e-4, warmup=20)
+    answering: SFTConfig = SFTConfig(steps=300, batch=32, learning_rate=5e-4, warmup=20)
     context: int = 128
     hidden: int = 192
     layers: int = 2

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -27,7 +28,7 @@ def makers(shown: Shown) -> dict[str, Maker]:
     return {"best-of-n": partial(best_of_n, curves), "flaws-against-kl": partial(flaws, shown)}
 
 
-def column(curve: Row, name: str) -> list[float]:
+def column(curve: Row, name: str) -> list[Any]:
     """One number of each point."""
     return [point[name] for point in curve["points"]]
 
@@ -67,7 +68,7 @@ def best_of_n(curves: list[Row]) -> Picture | None:
         below.set_xlabel("answers drawn, n; below it the bound of the KL, nats")
         above.set_ylabel("proxy,\ndeviations")
         below.set_ylabel("gold, minus the\nnumber of flaws")
-        figure.suptitle("Best-of-n on products that no reward model has learnt of")
+        figure.suptitle("Best-of-n on held-out products")
         figure.legend(*below.get_legend_handles_labels(), loc="outside lower center", ncols=2)
 
     end = first["points"][-1]
