@@ -108,7 +108,7 @@ def survive(folder: Path, count: int, *, seed: int) -> None:
         assert bad > count / 2, form
     columns = sorted({name for form in FORMS.values() for name in json.loads(form.example)})
     good_ones = [json.loads(form.example) for form in FORMS.values()]
-    save(folder / "a.csv", (draws.choice(good_ones) for _ in range(count)), columns=columns)
+    save(folder / "a.csv", (draws.choice(good_ones) for _ in range(count // 4)), columns=columns)
     header, *rows = (folder / "a.csv").read_bytes().split(b"\n")
     for place in range(len(rows)):
         if draws.random() < 0.6:
@@ -138,7 +138,7 @@ def test_fifty_thousand_broken_lines_give_no_traceback(tmp_path: Path) -> None:
 
 
 def test_strange_values_in_cells_and_columns_of_other_types(tmp_path: Path) -> None:
-    """Every column of every form as whole Parquet columns of another type."""
+    """Columns of every form as whole Parquet columns of another type."""
     import datetime
     import decimal
 
@@ -150,13 +150,13 @@ def test_strange_values_in_cells_and_columns_of_other_types(tmp_path: Path) -> N
         [True, None], ["", "x"], [[1], []], [["a"], None], [{"role": "user"}, None], [[{"content": "x"}], None],
         [float("nan"), float("inf")],
     ]  # fmt: skip
-    for form in FORMS:
-        example = json.loads(FORMS[form].example)
-        for name in (*example, "annotator", "margin", "shown"):
-            for column in values:
-                table = pyarrow.table({key: [value] * 2 for key, value in example.items()} | {name: column})
-                pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
-                go_through(tmp_path / "a.parquet", form, 2)
+    for turn, form in enumerate(FORMS):
+        example = json.loads(FORMS[form].example) | ({"ranking": [[1], [0, 2]]} if form == "ranking" else {})
+        names = [*example, "annotator", "margin", "shown"]
+        for place, column in enumerate(values):
+            table = {key: [value] * 2 for key, value in example.items()} | {names[(place + turn) % len(names)]: column}
+            pyarrow.parquet.write_table(pyarrow.table(table), tmp_path / "a.parquet")
+            go_through(tmp_path / "a.parquet", form, 2)
 
 
 def peak(path: Path) -> int:
@@ -171,10 +171,9 @@ def peak(path: Path) -> int:
 def test_ten_times_the_rows_take_no_more_memory(tmp_path: Path) -> None:
     """50,000 rows, 17 MB of text; the difference is less than a tenth of it."""
     for name, count in (("few", 5_000), ("many", 50_000)):
-        rows = (
-            {"prompt": f"{number} " + "x" * 100, "chosen": "y" * 100, "rejected": "z" * 100} for number in range(count)
-        )
-        save(tmp_path / f"{name}.jsonl", rows, columns=[])
+        rest = f'{"x" * 100}", "chosen": "{"y" * 100}", "rejected": "{"z" * 100}"}}\n'
+        text = "".join(f'{{"prompt": "{number} {rest}' for number in range(count))
+        (tmp_path / f"{name}.jsonl").write_text(text, encoding="utf-8")
     assert peak(tmp_path / "many.jsonl") < peak(tmp_path / "few.jsonl") + 1700
 
 

@@ -269,7 +269,7 @@ class SplitFlags:
     Attributes:
         file: a preference file.
         out: folder for train, validation and test, each in the file's layout.
-        shares: expected shares of train, validation and test, summing to 1; a part with share 0 is not written.
+        shares: expected shares of train, validation and test, summing to 1; a part without a row is not written.
         seed: of the split; the same seed puts the same prompt on the same side in any file.
         form: of the rows; found by the columns where none is named.
         skip_bad: leave bad rows out (and count them) instead of refusing the file.
@@ -297,7 +297,8 @@ def parted(given: list[str]) -> None:
     )  # fmt: skip
     for name, share, rows, prompts in zip(PARTS, options.shares, made.rows, made.prompts, strict=True):
         if share:
-            print(f"{name:<10} {plural(rows, 'row')} of {plural(prompts, 'prompt')}")
+            empty = "" if rows else "; no file, since no prompt fell here: another --seed, or more prompts"
+            print(f"{name:<10} {plural(rows, 'row')} of {plural(prompts, 'prompt')}{empty}")
     if made.bad:
         print(f"{plural(len(made.bad), 'bad row')} left out.")
     if made.repeated:

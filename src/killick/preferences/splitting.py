@@ -47,7 +47,7 @@ def split(
 
     Args:
         source: a preference file.
-        out: made where it is not there; a part whose share is 0 is not written.
+        out: made where it is not there; a part without a row is not written.
         shares: expected shares of train, validation and test.
         seed: of the split.
         form: found by the columns where none is given.
@@ -73,6 +73,8 @@ def split(
         check_free(target, force=force)
     schema = arrow().parquet.read_schema(source) if kind == "parquet" else None
     for name, target in targets.items():
+        if not made.rows[PARTS.index(name)]:
+            continue  # a file without a row could not be read
         columns, rows = picked(source, made, part=PARTS.index(name))
         save(target, rows, columns=columns, schema=schema, force=force)
     return made
