@@ -19,9 +19,10 @@ def test_points_bars_and_names() -> None:
     figure = Figure()
     length_picture(BINS).paint(figure)
     above, below = figure.axes
-    (points,) = (line for line in above.lines if line.get_marker() == "o")
+    points: Any = next(line for line in above.lines if line.get_marker() == "o")
+    bars: Any = below.patches
     assert points.get_xydata().tolist() == [[0, 0.5], [2, 0.8]]
-    assert [patch.get_height() for patch in below.patches] == [90, 0, 40]
+    assert [bar.get_height() for bar in bars] == [90, 0, 40]
     assert [text.get_text() for text in below.get_xticklabels()] == ["to 1.5", "to 3", "over 3"]
 
 

@@ -15,7 +15,7 @@ from killick.preferences.files import BadRows, convert, find_form, scan_preferen
 from killick.preferences.forms import FORMS
 from killick.preferences.lines import layout
 from killick.preferences.rows import BadRow, PreferenceRow, Turns
-from killick.preferences.saving import check_free, replacing, save
+from killick.preferences.saving import check_folder, check_free, replacing, save
 from killick.preferences.summary import Summary, overlap
 from killick.refusal import Refusal
 
@@ -146,6 +146,10 @@ def into(given: list[str]) -> None:
     print("\n".join(told_lines(told, len(bad), out=options.out, form=options.to)))
 
 
+SHOWN = ("stats.json", "length.pdf", "length.png")
+"""Files that `stats --out` writes."""
+
+
 @dataclass(frozen=True)
 class Stats:
     """What to count.
@@ -178,11 +182,10 @@ def stats(given: list[str]) -> None:
     if not 1 <= len(options.files) <= 2:
         raise Refusal(f"killick prefs stats takes one file or two, not {len(options.files)}.")
     seen, limit = reader(options)
-    targets = [] if options.out is None else [options.out / name for name in ("stats.json", "length.pdf", "length.png")]
-    if options.out is not None and options.out.parent.is_dir() and not options.out.exists():
-        options.out.mkdir()
-    for target in targets:
-        check_free(target, force=options.force)
+    if options.out is not None:
+        check_folder(options.out)
+        for name in SHOWN if options.out.exists() else ():
+            check_free(options.out / name, force=options.force)
     summaries, shown = [], []
     for file in options.files:
         bad: list[BadRow] = []
@@ -243,7 +246,7 @@ def imported(path: str) -> Callable[[str], list[Any]]:
         sys.path.remove("")
     if not callable(found):
         raise Refusal(f"--tokenizer {path} is no function.")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def drawn(out: Path, found: dict[str, Any], *, force: bool) -> None:
@@ -256,10 +259,11 @@ def drawn(out: Path, found: dict[str, Any], *, force: bool) -> None:
     picture = length_picture(found["files"][0]["longer_wins_by_length"])
     files = render(picture.paint, size=(WIDTH, picture.height))
     files["json"] = (json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
-    for name in ("stats.json", "length.pdf", "length.png"):
+    out.mkdir(exist_ok=True)
+    for name in SHOWN:
         with replacing(out / name, force=force) as file:
             file.write(files[name.partition(".")[2]])
-    print(f"{out} holds stats.json, length.pdf and length.png.")
+    print(f"{out} holds {', '.join(SHOWN)}.")
 
 
 @dataclass(frozen=True)

@@ -205,15 +205,15 @@ def parquet_records(path: Path) -> Iterator[tuple[int, dict[str, Any] | BadRow]]
     """
     pyarrow = arrow()
     number = 0
-    try:
-        with path.open("rb") as file:
+    with path.open("rb") as file:
+        try:
             for batch in pyarrow.parquet.ParquetFile(file).iter_batches(BATCH):
                 for record in batch.to_pylist():
                     number += 1
                     yield number, record
-    except pyarrow.ArrowException as error:
-        said = " ".join(str(error).split())
-        raise Refusal(f"{path} is no whole Parquet file (after row {number}: {said.rstrip('.')}).") from error
+        except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+            said = " ".join(str(error).split()).rstrip(".")
+            raise Refusal(f"{path} is no whole Parquet file (after row {number}: {said}).") from error
 
 
 def arrow() -> Any:

@@ -122,7 +122,8 @@ def read_implicit(record: Record) -> PreferenceRow:
     chosen, rejected = needed(record, "chosen"), needed(record, "rejected")
     if isinstance(chosen, str) and isinstance(rejected, str):
         parts = part_texts(clean(chosen, "chosen"), clean(rejected, "rejected"))
-        return sure(record, tuple((Turn(role, said),) for role, said in zip(SPOKEN, parts, strict=True)))
+        prompt, better, worse = ((Turn(role, said),) for role, said in zip(SPOKEN, parts, strict=True))
+        return sure(record, (prompt, better, worse))
     if isinstance(chosen, str) or isinstance(rejected, str):
         raise BadField("rejected", "must be of one kind with chosen: two strings or two lists of messages")
     return sure(record, part_dialogues(turns(chosen, "chosen", role="user"), turns(rejected, "rejected", role="user")))

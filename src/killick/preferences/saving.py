@@ -31,6 +31,18 @@ def check_free(path: Path, *, force: bool) -> None:
         raise Refusal(f"The folder {path.parent} may not be written to.")
 
 
+def check_folder(path: Path) -> None:
+    """Refuse a folder that neither is there nor can be made.
+
+    Raises:
+        Refusal: where it is a file, or there is no folder to be in.
+    """
+    if path.exists() and not path.is_dir():
+        raise Refusal(f"{path} is a file; name a folder.")
+    if not path.exists() and not path.parent.is_dir():
+        raise Refusal(f"There is no folder {path.parent} for {path.name}; make it first.")
+
+
 @contextmanager
 def replacing(path: Path, *, force: bool = False) -> Iterator[io.BufferedIOBase]:
     """A new file that takes its name when all is written and on the disk; on any error nothing has changed.
@@ -76,7 +88,7 @@ def save(
         if kind == "parquet":
             save_parquet(file, records, schema=schema)
             return
-        whole = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if zipped else file
+        whole: Any = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if zipped else file
         text = io.TextIOWrapper(whole, encoding="utf-8", newline="", write_through=True)
         try:
             if kind == "jsonl":

@@ -10,8 +10,7 @@ from killick.preferences.files import BadRows, scan_preferences
 from killick.preferences.lines import arrow, layout, records
 from killick.preferences.pairing import part
 from killick.preferences.rows import BadRow, fingerprint, prompt_key, prompt_text
-from killick.preferences.saving import check_free, save
-from killick.refusal import Refusal
+from killick.preferences.saving import check_folder, check_free, save
 
 PARTS = ("train", "validation", "test")
 OUT = 255
@@ -63,12 +62,8 @@ def split(
     made = assign(source, shares, seed=seed, form=form)
     if made.bad and not skip_bad:
         raise BadRows(source, made.bad)
-    if out.exists() and not out.is_dir():
-        raise Refusal(f"{out} is a file; --out names a folder.")
-    if not out.exists():
-        if not out.parent.is_dir():
-            raise Refusal(f"There is no folder {out.parent} for {out.name}; make it first.")
-        out.mkdir()
+    check_folder(out)
+    out.mkdir(exist_ok=True)
     for target in targets.values():
         check_free(target, force=force)
     schema = arrow().parquet.read_schema(source) if kind == "parquet" else None
