@@ -160,7 +160,7 @@ def test_what_is_lost_is_counted(tmp_path: Path) -> None:
     rows = [read(MANY | {"scores": scores}, "scores") for scores in ([3, 2, 1], [1, 1, 0])]
     told = write_preferences(tmp_path / "a.jsonl", rows, form="pairs")
     assert told["rows"] == 5
-    assert told["scores is lost"] == 5
+    assert told["scores are lost"] == 5
     assert told["ties have no chosen response and are left out"] == 1
 
 

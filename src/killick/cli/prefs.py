@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -32,6 +32,9 @@ Any row may also have annotator, group (pairs of one ranking), margin, and "show
 responses is not the one that the annotator saw. Other columns are ignored. Wherever a prompt or a response is a string,
 it may be a list of messages.
 """
+
+
+FORMS_TOLD = "killick prefs --help shows every form with an example row."
 
 
 def prefs(given: list[str]) -> None:
@@ -64,7 +67,7 @@ class Check:
         force: write over a report that is there.
     """
 
-    file: tyro.conf.Positional[Path]
+    file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
     form: FormName | None = None
     limit: int = 50
     report: Path | None = None
@@ -73,7 +76,9 @@ class Check:
 
 def check(given: list[str]) -> None:
     """List every bad row; exit 1 where there is one."""
-    options = settings("prefs check", Check, given=given, about="List every bad row of a preference file.")
+    options = settings(
+        "prefs check", Check, given=given, about=f"List every bad row of a preference file. {FORMS_TOLD}"
+    )
     if options.limit < 0:
         raise Refusal(f"--limit must be 0 (all) or more, not {options.limit}.")
     if options.report is not None:
@@ -121,8 +126,8 @@ class Convert:
         force: write over a file that is there.
     """
 
-    file: tyro.conf.Positional[Path]
-    out: tyro.conf.Positional[Path]
+    file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
+    out: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="OUT")]
     to: FormName
     form: FormName | None = None
     text: Literal["auto", "plain", "messages"] = "auto"
@@ -132,10 +137,8 @@ class Convert:
 
 def into(given: list[str]) -> None:
     """Write a file in another form or layout, and say what that loses."""
-    about = (
-        "Write preferences in another form or layout; what the form cannot say is told, and nothing is half written."
-    )
-    options = settings("prefs convert", Convert, given=given, about=about)
+    about = "Write preferences in another form or layout; what the form cannot say is told."
+    options = settings("prefs convert", Convert, given=given, about=f"{about} {FORMS_TOLD}")
     messages = {"auto": None, "plain": False, "messages": True}[options.text]
     told, bad = convert(
         options.file, options.out, to=options.to, form=options.form, messages=messages, skip_bad=options.skip_bad,
@@ -158,7 +161,7 @@ class SplitFlags:
         force: write over files that are there.
     """
 
-    file: tyro.conf.Positional[Path]
+    file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
     out: Path
     shares: tuple[float, float, float] = (0.8, 0.1, 0.1)
     seed: int = 0
@@ -172,7 +175,7 @@ def parted(given: list[str]) -> None:
     from killick.preferences.splitting import PARTS, split
 
     about = "Split a preference file by the text of its prompts and a seed, never by the order of its rows."
-    options = settings("prefs split", SplitFlags, given=given, about=about)
+    options = settings("prefs split", SplitFlags, given=given, about=f"{about} {FORMS_TOLD}")
     made = split(
         options.file, options.out, shares=options.shares, seed=options.seed, form=options.form,
         skip_bad=options.skip_bad, force=options.force,

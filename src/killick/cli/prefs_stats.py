@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import tyro
 
@@ -38,7 +38,7 @@ class Stats:
         force: write over files that are there.
     """
 
-    files: tyro.conf.Positional[tuple[Path, ...]]
+    files: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="FILE [FILE]")]
     form: FormName | None = None
     max_words: int | None = None
     max_tokens: int | None = None
