@@ -48,6 +48,8 @@ __all__ = [
     "Unavailable",
 ]  # fmt: skip
 
+PERSON = select(annotators.c.id, annotators.c.name, annotators.c.seed)
+
 
 class Store:
     """Items, annotators and labels in a database, which is made when it is not there.
@@ -151,15 +153,13 @@ class Store:
     def annotator(self, token: str) -> Annotator | None:
         """Whose token this is; None where it is nobody's."""
         with self._engine.connect() as connection:
-            wanted = select(annotators.c.id, annotators.c.name, annotators.c.seed)
-            found = connection.execute(wanted.where(annotators.c.token == hashed(token))).first()
+            found = connection.execute(PERSON.where(annotators.c.token == hashed(token))).first()
             return None if found is None else Annotator(*found)
 
     def annotators(self) -> list[Annotator]:
         """Everybody, in the order of joining."""
         with self._engine.connect() as connection:
-            wanted = select(annotators.c.id, annotators.c.name, annotators.c.seed).order_by(annotators.c.id)
-            return [Annotator(*row) for row in connection.execute(wanted)]
+            return [Annotator(*row) for row in connection.execute(PERSON.order_by(annotators.c.id))]
 
     # Labelling
 

@@ -87,7 +87,7 @@ class Writer:
             self._settle(batch)
 
     def _settle(self, batch: list[Task]) -> None:
-        """Commit a batch and answer it; where it fails as a whole, each call alone, so that one cannot spoil others."""
+        """Commit a batch and answer it. Where any call fails or refuses, nothing is stored, and each is tried alone."""
         for attempt in range(ATTEMPTS):
             try:
                 answers = self._commit(batch)
@@ -101,10 +101,7 @@ class Writer:
                 break
             else:
                 for task, answer in zip(batch, answers, strict=True):
-                    if isinstance(answer, Exception):
-                        task.future.set_exception(answer)
-                    else:
-                        task.future.set_result(answer[0])
+                    task.future.set_result(answer)
                 return
         if len(batch) > 1:
             for task in batch:
@@ -112,19 +109,10 @@ class Writer:
         else:
             batch[0].future.set_exception(told(failure))
 
-    def _commit(self, batch: list[Task]) -> list[Exception | tuple[Any]]:
-        """One transaction, each call behind a savepoint: what refuses leaves nothing and stops nobody."""
-        answers: list[Exception | tuple[Any]] = []
+    def _commit(self, batch: list[Task]) -> list[Any]:
+        """One transaction for all of them."""
         with writing(self._engine) as connection, connection.begin():
-            for task in batch:
-                try:
-                    with connection.begin_nested():
-                        answers.append((task.work(connection),))
-                except DBAPIError:
-                    raise
-                except Exception as error:
-                    answers.append(error)
-        return answers
+            return [task.work(connection) for task in batch]
 
 
 def told(failure: Exception) -> Exception:
