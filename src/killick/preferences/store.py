@@ -217,7 +217,7 @@ class Store:
 
     def conflicts(self) -> Iterator[Conflict]:
         """Items whose annotators rank them differently."""
-        with self._engine.connect() as connection:
+        with self._engine.connect().execution_options(yield_per=500) as connection:
             yield from store_reading.conflicts(connection)
 
     def export(self, *, history: bool = False) -> Iterator[tuple[Item, Label]]:

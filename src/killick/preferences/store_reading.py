@@ -78,8 +78,9 @@ def export(connection: Connection, *, history: bool) -> Iterator[tuple[Item, Lab
     people = connection.execute(select(annotators.c.id, annotators.c.name))
     names = {row.id: row.name for row in people}
     rows = (select(*LABEL) if history else holding()).join(items, items.c.id == labels.c.item).add_columns(*ITEM)
-    for row in connection.execute(rows.order_by(labels.c.item, labels.c.annotator, labels.c.revision)).mappings():
-        yield item_of(row), label(row, names[row["annotator"]])
+    with connection.execute(rows.order_by(labels.c.item, labels.c.annotator, labels.c.revision)) as found:
+        for row in found.mappings():
+            yield item_of(row), label(row, names[row["annotator"]])
 
 
 def conflicts(connection: Connection) -> Iterator[Conflict]:
