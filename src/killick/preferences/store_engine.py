@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
 from killick.types import Refusal
 
@@ -97,10 +97,10 @@ def begin(connection: Connection) -> None:
 
 def transient(error: DBAPIError) -> bool:
     """Whether the same again may well succeed: a lock, a deadlock, a lost connection, a race for a unique value."""
-    if error.connection_invalidated:
+    if error.connection_invalidated or isinstance(error, IntegrityError):
         return True
     if isinstance(error.orig, sqlite3.Error):
         code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
         return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-    # serialization_failure, deadlock_detected, lock_not_available, unique_violation, idle transaction ended
-    return getattr(error.orig, "sqlstate", "") in ("40001", "40P01", "55P03", "23505", "25P03")
+    # serialization_failure, deadlock_detected, lock_not_available, idle_in_transaction_session_timeout
+    return getattr(error.orig, "sqlstate", "") in ("40001", "40P01", "55P03", "25P03")

@@ -24,7 +24,7 @@ GATHER = 128
 """The most calls in one transaction, so that the first never waits long for the last."""
 
 ATTEMPTS = 6
-"""How often a transaction is tried that another one was in the way of; the waits double from 20 ms."""
+"""How often a transaction is tried that another one was in the way of; the waits double from 10 ms."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Writer:
                 failure: Exception = error
                 if not transient(error):
                     break
-                time.sleep(0.02 * 2**attempt)
+                time.sleep(0.01 * 2**attempt)
             except Exception as error:
                 failure = error
                 break
