@@ -11,12 +11,13 @@ from statistics import median
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Select, case, func, insert, select
+from sqlalchemy.exc import DBAPIError
 
-from killick.preferences.store_engine import address, connect, writing
+from killick.preferences.store_engine import address, connect, told, writing
 from killick.preferences.store_items import ITEM
 from killick.preferences.store_items import item as item_of
 from killick.preferences.store_labels import HOLDS, LABEL, VERSION, label
-from killick.preferences.store_records import Annotator, Card, Conflict, Item, Label, Progress
+from killick.preferences.store_records import Annotator, Card, Conflict, Item, Label, Progress, Unavailable
 from killick.preferences.store_tables import annotators, cards, items, labels, metadata
 from killick.types import Refusal
 
@@ -95,10 +96,11 @@ def backup(engine: Engine, path: Path) -> None:
     """Copy the store into a new SQLite file, which is there whole or not at all.
 
     Raises:
-        Refusal: where the file is there already.
+        Refusal: where the file is there already, or its folder is not.
+        Unavailable: when it cannot be written.
     """
-    if path.exists():
-        raise Refusal(f"{path} is there already, and a backup overwrites nothing; name another file.")
+    if path.exists() or not path.parent.is_dir():
+        raise Refusal(f"A backup needs a new file in a folder that is there, and overwrites nothing; given was {path}.")
     part = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
     try:
         if engine.dialect.name == "sqlite":
@@ -108,6 +110,10 @@ def backup(engine: Engine, path: Path) -> None:
         with part.open("rb") as written:
             os.fsync(written.fileno())
         os.link(part, path)  # unlike a rename, this never replaces
+    except sqlite3.Error as error:
+        raise Unavailable(f"{path} could not be written ({error}).") from error
+    except DBAPIError as error:
+        raise told(error) from error
     except FileExistsError as error:
         raise Refusal(f"{path} appeared meanwhile, and a backup overwrites nothing; name another file.") from error
     finally:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from killick.preferences.store_engine import transient, writing
+from killick.preferences.store_engine import told, transient, writing
 from killick.preferences.store_records import Unavailable
 
 T = TypeVar("T")
@@ -107,19 +107,9 @@ class Writer:
             for task in batch:
                 self._settle([task])
         else:
-            batch[0].future.set_exception(told(failure))
+            batch[0].future.set_exception(told(failure) if isinstance(failure, DBAPIError) else failure)
 
     def _commit(self, batch: list[Task]) -> list[Any]:
         """One transaction for all of them."""
         with writing(self._engine) as connection, connection.begin():
             return [task.work(connection) for task in batch]
-
-
-def told(failure: Exception) -> Exception:
-    """What a caller sees of a database that failed."""
-    if isinstance(failure, DBAPIError):
-        reason = str(failure.orig).strip().splitlines()
-        unavailable = Unavailable(f"The store could not write ({reason[0] if reason else failure}); send it again.")
-        unavailable.__cause__ = failure
-        return unavailable
-    return failure
