@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from killick.preferences.store import Store
 from killick.preferences.store_engine import BUSY, address, connect, transient, writing
-from killick.types import Refusal
+from killick.refusal import Refusal
 from stores import place
 
 __all__ = ["place"]

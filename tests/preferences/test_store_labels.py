@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from killick.preferences.store import Item, Outcome, Store
-from killick.types import Refusal
+from killick.refusal import Refusal
 from stores import FIRST, SECOND, SKIP, TIE, join, pairs, place, said
 
 __all__ = ["place"]

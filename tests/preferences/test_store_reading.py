@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from killick.preferences.store import Item, Progress, Store
-from killick.types import Refusal
+from killick.refusal import Refusal
 from stores import FIRST, SECOND, SKIP, TIE, join, pairs, place, said, store
 
 __all__ = ["place", "store"]

@@ -18,7 +18,7 @@ from killick.preferences.store_records import (
     valid_key,
     valid_name,
 )  # fmt: skip
-from killick.types import Refusal
+from killick.refusal import Refusal
 
 PAIR = Item("p", ("a", "b"))
 

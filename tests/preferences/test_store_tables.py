@@ -10,7 +10,7 @@ from killick.preferences import store_tables
 from killick.preferences.store import Judgement, Store, hashed
 from killick.preferences.store_engine import address, connect, writing
 from killick.preferences.store_tables import UPGRADES, VERSION, items
-from killick.types import Refusal
+from killick.refusal import Refusal
 from store_version_1 import write
 from stores import FIRST, SECOND, TIE, pairs, place, said
 

@@ -13,7 +13,7 @@ from killick.preferences import store_writer
 from killick.preferences.store_engine import address, connect, writing
 from killick.preferences.store_records import Unavailable
 from killick.preferences.store_writer import GATHER, Writer
-from killick.types import Refusal
+from killick.refusal import Refusal
 from stores import place
 
 __all__ = ["place"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import tyro
 
 from killick.flags import nearest, settings
-from killick.types import Refusal
+from killick.refusal import Refusal
 
 if TYPE_CHECKING:
     from killick.preferences.store import Annotator, Progress, Store

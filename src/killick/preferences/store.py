@@ -41,7 +41,7 @@ from killick.preferences.store_records import (
 )  # fmt: skip
 from killick.preferences.store_tables import annotators, guidelines, prepare
 from killick.preferences.store_writer import Writer
-from killick.types import Refusal
+from killick.refusal import Refusal
 
 __all__ = [
     "Annotator", "Card", "Conflict", "Imported", "Item", "Judgement", "Label", "Outcome", "Progress", "Store",

@@ -11,7 +11,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, TimeoutError
 
 from killick.preferences.store_records import Unavailable
-from killick.types import Refusal
+from killick.refusal import Refusal
 
 BUSY = 30
 """Seconds that a writer waits for another one before it gives up."""

@@ -14,7 +14,7 @@ from sqlalchemy import BindParameter, Connection, bindparam, func, insert, selec
 from killick.preferences.store_items import ITEM, either, item
 from killick.preferences.store_records import Annotator, Card, Judgement, Label, Outcome
 from killick.preferences.store_tables import cards, guidelines, items, keys, labels
-from killick.types import Refusal
+from killick.refusal import Refusal
 
 Row = Mapping[Any, Any]
 

@@ -19,7 +19,7 @@ from killick.preferences.store_items import item as item_of
 from killick.preferences.store_labels import HOLDS, LABEL, VERSION, label
 from killick.preferences.store_records import Annotator, Card, Conflict, Item, Label, Progress, Unavailable
 from killick.preferences.store_tables import annotators, cards, items, labels, metadata
-from killick.types import Refusal
+from killick.refusal import Refusal
 
 RECENT = 50
 """Labels over which the pace is taken."""

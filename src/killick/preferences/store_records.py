@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from killick.types import Refusal
+from killick.refusal import Refusal
 
 Groups = tuple[tuple[int, ...], ...]
 """Candidate numbers in groups of ties, best group first; empty for a skip."""

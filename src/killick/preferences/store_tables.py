@@ -28,7 +28,7 @@ from sqlalchemy import (
 )  # fmt: skip
 
 from killick.preferences.store_records import dumps
-from killick.types import Refusal
+from killick.refusal import Refusal
 
 VERSION = 2
 """Of the schema below. A change of a table raises it and adds a step to UPGRADES."""
