@@ -8,8 +8,11 @@ from typing import Any
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from killick.web.pages import index
 
 STATIC = Path(__file__).parent / "static"
 BODY = 2_000_000
@@ -17,7 +20,7 @@ BODY = 2_000_000
 
 
 def build(parts: Sequence[APIRouter], *, body: int = BODY, origins: Sequence[str] = ()) -> FastAPI:
-    """An app of these parts, with `/healthz`.
+    """An app of these parts, with `/healthz`, `/static`, and an index of their pages at `/`.
 
     Args:
         parts: routers; each brings its own pages and endpoints.
@@ -31,8 +34,9 @@ def build(parts: Sequence[APIRouter], *, body: int = BODY, origins: Sequence[str
         """Whether the server answers."""
         return {"status": "ok"}
 
-    for part in parts:
+    for part in [index(parts), *parts]:
         app.include_router(part)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, refused)
     app.add_middleware(Gate, body=body, origins=frozenset(origins))
