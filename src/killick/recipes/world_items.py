@@ -105,7 +105,8 @@ def judged(name: str) -> Judged:
 def world_items(name: str, count: int, *, k: int = 2, seed: int = 0) -> Generator[Note, None, list[Item]]:
     """Draw items of a world: k responses to each prompt that differ as they read, since equal ones teach nothing.
 
-    Where a prompt's 4 k samples hold fewer than k different responses, another prompt is drawn.
+    Where a prompt's 4 k samples hold fewer than k different responses, another prompt is drawn; the same responses to
+    the same prompt are asked once, so a small world may give fewer items than were asked for.
 
     Args:
         name: of the world.
@@ -121,24 +122,29 @@ def world_items(name: str, count: int, *, k: int = 2, seed: int = 0) -> Generato
         ids without padding, the end token included where the response ended.
 
     Raises:
-        Refusal: at an unknown world, or where it has too few different responses.
+        Refusal: at an unknown world, or where no prompt has so many different responses.
     """
     kind = judged(name)
     if count < 1 or k < 2:
         raise Refusal(f"A person needs at least 1 item of 2 responses to judge, not {count} of {k}.")
     world, policy = kind.world(), (yield from kind.speaks(seed))
-    generator, items = stage_generator(seed, f"labelling, {k} responses"), list[Item]()
+    generator, items = stage_generator(seed, f"labelling, {k} responses"), dict[tuple[Any, ...], Item]()
     for _ in range(20 + count):
         ids, mask = world.prompts(32, generator)
         rollout = policy.sample((ids, mask), 4 * k, generator)
-        texts = list(zip(kind.asks((ids, mask)), batches(kind.says(world, rollout), 4 * k), strict=True))
-        for row, (prompt, said) in enumerate(texts):
-            if len(different := first_of_each(said)) >= k:
+        said = batches(kind.says(world, rollout), 4 * k)
+        for row, (prompt, texts) in enumerate(zip(kind.asks((ids, mask)), said, strict=True)):
+            if len(different := first_of_each(texts)) >= k:
                 rows = torch.tensor([4 * k * row + place for place in different[:k]])
-                items.append(item(name, prompt, texts=[said[place] for place in different[:k]], rollout=rollout[rows]))
+                one = item(name, prompt, texts=[texts[place] for place in different[:k]], rollout=rollout[rows])
+                items.setdefault((prompt, *sorted(one["responses"])), one)
         if len(items) >= count:
-            return items[:count]
-    raise Refusal(f"The world {name} seldom gives {k} different responses to a prompt; ask for fewer.")
+            break
+    if not items:
+        raise Refusal(f"The world {name} seldom gives {k} different responses to a prompt; ask for fewer.")
+    if len(items) < count:
+        yield Note(f"The samples hold only {len(items)} different items of {k} responses.")
+    return list(items.values())[:count]
 
 
 def batches(texts: Sequence[str], size: int) -> list[Sequence[str]]:
