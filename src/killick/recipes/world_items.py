@@ -129,15 +129,16 @@ def world_items(name: str, count: int, *, k: int = 2, seed: int = 0) -> Generato
         raise Refusal(f"A person needs at least 1 item of 2 responses to judge, not {count} of {k}.")
     world, policy = kind.world(), (yield from kind.speaks(seed))
     generator, items = stage_generator(seed, f"labelling, {k} responses"), dict[tuple[Any, ...], Item]()
-    for _ in range(20 + count):
+    for _ in range(20 + count // 4):
         ids, mask = world.prompts(32, generator)
         rollout = policy.sample((ids, mask), 4 * k, generator)
         said = batches(kind.says(world, rollout), 4 * k)
         for row, (prompt, texts) in enumerate(zip(kind.asks((ids, mask)), said, strict=True)):
-            if len(different := first_of_each(texts)) >= k:
-                rows = torch.tensor([4 * k * row + place for place in different[:k]])
-                one = item(name, prompt, texts=[texts[place] for place in different[:k]], rollout=rollout[rows])
-                items.setdefault((prompt, *sorted(one["responses"])), one)
+            different = first_of_each(texts)[:k]
+            key = (prompt, *sorted(texts[place] for place in different))
+            if len(different) == k and key not in items:
+                rows = torch.tensor([4 * k * row + place for place in different])
+                items[key] = item(name, prompt, texts=[texts[place] for place in different], rollout=rollout[rows])
         if len(items) >= count:
             break
     if not items:
