@@ -74,7 +74,7 @@ def person(desk: Desk, annotator: Annotator, labels: list[tuple[Item, Label]]) -
         "progress": desk.store.progress(annotator),
         "ties": sum(any(len(group) > 1 for group in label.judgement.ranking) for _, label in mine),
         "flags": sum(bool(label.judgement.flags) for _, label in mine),
-        "first": f"{sum(decided) / len(decided):.2f}" if decided else "–",
+        "first": f"{sum(decided) / len(decided):.2f}" if decided else "-",
     }
 
 

@@ -86,9 +86,7 @@ def labelling(desk: Desk) -> APIRouter:
         return RedirectResponse("/label", 303)
 
     @router.post("/label/undo")
-    def undo(
-        request: Request, given: Annotated[Undo, Form()], annotator: Annotator = Depends(desk.asking)
-    ) -> Response:
+    def undo(request: Request, given: Annotated[Undo, Form()], annotator: Annotator = Depends(desk.asking)) -> Response:
         """Take the last label back; its card comes again."""
         part = PART in request.headers
         try:

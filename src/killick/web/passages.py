@@ -15,7 +15,7 @@ class Passage:
 
     Attributes:
         code: shown in one width, and wide lines scroll instead of breaking.
-        text: as it was written, the marks of a fence left out.
+        text: as it was written, the marks of a fence left out and the empty lines before and behind it.
     """
 
     code: bool
@@ -29,7 +29,7 @@ def passages(text: str) -> list[Passage]:
     page's encoding.
     """
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\r\n", "\n")
-    found = list(fenced(whole))
+    found = list(fenced(whole)) or [Passage(False, whole)]
     if len(found) == 1 and not found[0].code and looks_like_code(whole):
         return [Passage(True, whole)]
     return found
@@ -41,13 +41,18 @@ def fenced(text: str) -> Iterator[Passage]:
     for line in text.split("\n"):
         mark = FENCE.match(line)
         if mark and (mark[1].startswith(fence) and not mark[2].strip() if fence else "`" not in mark[2]):
-            if lines:
-                yield Passage(bool(fence), "\n".join(lines))
+            yield from passage(lines, code=bool(fence))
             lines, fence = [], "" if fence else mark[1]
         else:
             lines.append(line)
-    if "\n".join(lines).strip() or not fence:
-        yield Passage(bool(fence), "\n".join(lines))
+    yield from passage(lines, code=bool(fence))
+
+
+def passage(lines: list[str], *, code: bool) -> Iterator[Passage]:
+    """These lines, unless they are empty."""
+    text = "\n".join(lines)
+    if text.strip():
+        yield Passage(code, text if code else text.strip("\n"))
 
 
 def looks_like_code(text: str) -> bool:

@@ -5,6 +5,8 @@ document.documentElement.classList.add("js");
 const page = document.querySelector(".labelling");
 const box = document.getElementById("card");
 const wire = document.getElementById("wire");
+const guide = document.querySelector("aside details");
+const wide = matchMedia("(min-width: 70rem)"); // where the guidelines stand beside the card, not above it
 const kept = "killick-label-";
 let sending = false; // one answer at a time: a double click is one click
 let drawn = 0; // when the card came, so that the second half of a double click does not answer the next one
@@ -23,8 +25,7 @@ function login() {
 }
 
 async function start() {
-  const aside = document.querySelector("aside details");
-  if (aside) aside.open = aside.open || matchMedia("(min-width: 70rem)").matches;
+  if (guide && wide.matches) guide.open = true;
   document.addEventListener("submit", submitted);
   document.addEventListener("keydown", pressed);
   document.addEventListener("visibilitychange", () => watch(!document.hidden));
@@ -130,6 +131,7 @@ function swap(text) {
   box.replaceChildren(...new DOMParser().parseFromString(text, "text/html").body.childNodes);
   const asked = box.querySelector(".asked");
   if (asked) asked.focus({preventScroll: true});
+  if (guide && !wide.matches) guide.open = false;
   scrollTo(0, 0);
   ready();
 }
