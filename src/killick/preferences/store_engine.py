@@ -73,6 +73,9 @@ def set_up_sqlite(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # sqlite3 would begin late, as a reader, and could not become a writer then
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA foreign_keys=ON")
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if tables and "about" not in tables:
+        return  # somebody else's file: `prepare` refuses it, and it stays as it is
     deadline = time.monotonic() + BUSY
     while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         try:  # SQLite does not wait here by itself

@@ -1,0 +1,139 @@
+"""`killick label`: labels of people, from the store."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tyro
+
+from killick.flags import nearest, settings
+from killick.types import Refusal
+
+if TYPE_CHECKING:
+    from killick.preferences.store import Annotator, Progress, Store
+
+STORE = "labels.db"
+"""The store where none is named."""
+
+HELP = """usage: killick label COMMAND ...
+
+Labels of people. A store is an SQLite file (--store FILE, labels.db where none is named) or a PostgreSQL database
+(--store postgresql://...); every command may be run while others label.
+
+commands (each has --help):
+{commands}
+"""
+
+
+def label(given: list[str]) -> None:
+    """`killick label`: find the command that is meant."""
+    if not given or given[0] in ("-h", "--help"):
+        print(HELP.format(commands="\n".join(f"  {name:<15} {does}" for name, (_, does) in COMMANDS.items())), end="")
+    elif given[0] in COMMANDS:
+        COMMANDS[given[0]][0](given[1:])
+    else:
+        raise Refusal(
+            f"killick label has no {given[0]!r}{nearest(given[0], list(COMMANDS))}; see killick label --help."
+        )
+
+
+@dataclass(frozen=True)
+class AddAnnotator:
+    """Who joins.
+
+    Attributes:
+        name: 1 to 64 letters, digits, spaces or . _ @ + -; it stands beside every label.
+        store: an SQLite file, made when it is not there, or a postgresql:// URL.
+        renew: give somebody who is there a new token; the old one ends.
+    """
+
+    name: tyro.conf.Positional[str]
+    store: str = STORE
+    renew: bool = False
+
+
+def add_annotator(given: list[str]) -> None:
+    """`killick label add-annotator NAME`: print the token, this once."""
+    asked = settings("label add-annotator", AddAnnotator, given=given, about="Let somebody label, by name and token.")
+    with opened(asked.store, new=not asked.renew) as store:
+        token = store.renew_token(asked.name) if asked.renew else store.add_annotator(asked.name)
+    print(f"{token}\n\nThis is {asked.name}'s token. It is shown this once: the store keeps only a hash of it.")
+
+
+@dataclass(frozen=True)
+class Backup:
+    """Where to.
+
+    Attributes:
+        path: a new file; nothing is overwritten.
+        store: an SQLite file or a postgresql:// URL.
+    """
+
+    path: tyro.conf.Positional[Path]
+    store: str = STORE
+
+
+def backup(given: list[str]) -> None:
+    """`killick label backup PATH`: copy the store while others label."""
+    about = "Copy the whole store, of one moment, into a new SQLite file, which is a store too."
+    asked = settings("label backup", Backup, given=given, about=about)
+    with opened(asked.store) as store:
+        store.backup(asked.path)
+    print(f"{asked.path} holds the store as it was when the copying began.")
+
+
+@dataclass(frozen=True)
+class Told:
+    """Of which store.
+
+    Attributes:
+        store: an SQLite file or a postgresql:// URL.
+    """
+
+    store: str = STORE
+
+
+def progress(given: list[str]) -> None:
+    """`killick label progress`: how far everybody is."""
+    asked = settings("label progress", Told, given=given, about="How far the labelling is, by annotator and together.")
+    with opened(asked.store) as store:
+        people = store.annotators()
+        rows: list[tuple[str, Annotator | None]] = [*((one.name, one) for one in people), ("together", None)]
+        width = max(len(name) for name, _ in rows)
+        print(f"{'':<{width}}  labels  skips   left  labels/min  median s  time left")
+        for name, one in rows:
+            print(f"{name:<{width}}  {told(store.progress(one))}")
+        print(f"items in conflict: {sum(1 for _ in store.conflicts())}")
+
+
+def told(seen: "Progress") -> str:
+    """One line of the table."""
+    pace = "-" if seen.pace is None else f"{seen.pace:.3g}"
+    seconds = "-" if seen.median_seconds is None else f"{seen.median_seconds:.3g}"
+    left = "-" if seen.seconds_left is None else f"{seen.seconds_left / 60:.0f} min"
+    return f"{seen.done:>6}  {seen.skipped:>5}  {seen.left:>5}  {pace:>10}  {seconds:>8}  {left:>9}"
+
+
+COMMANDS = {
+    "add-annotator": (add_annotator, "let somebody label: prints a token, once"),
+    "progress": (progress, "how far everybody is, and items in conflict"),
+    "backup": (backup, "copy the store into a new file while others label"),
+}
+"""Word -> its function, and what it does."""
+
+
+def opened(place: str, *, new: bool = False) -> "Store":
+    """A store that is there, or a new one.
+
+    Raises:
+        Refusal: where the extra or the file is missing.
+    """
+    try:
+        from killick.preferences.store import Store
+    except ImportError as error:
+        raise Refusal(
+            f"killick label needs the extra prefs ({error.name} is missing): pip install 'killick[prefs]'."
+        ) from error
+    if not new and "://" not in place and not Path(place).exists():
+        raise Refusal(f"There is no store {place}; name it with --store, or begin one with killick label.")
+    return Store(place)
