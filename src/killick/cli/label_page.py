@@ -22,9 +22,8 @@ FILE holds prompts with two responses or more, judged already or not (killick pr
 items are samples of a world's starting policy. Labels are kept in a store beside the file and survive everything.
 Alone on this machine nobody needs a token. For a team: killick label add-annotator NAME --store DB, once each; the
 annotator named owner sees everybody's work at /label/owner."""
-ADD = """Add an annotator to a store and print the token and the link, once; only a hash is kept."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-ME, OWNER = "me", "owner"
+ME, OWNER, LOGIN = "me", "owner", "/label/login"
 BODY = 200_000
 """Bytes: a note of 10,000 characters, as a form writes it, and room."""
 DEFAULT_PORT = 8000
@@ -87,30 +86,8 @@ class Label:
         return self.store or f"{self.file or self.world}.labels.db"
 
 
-@dataclass(frozen=True)
-class AddAnnotator:
-    """Who joins.
-
-    Attributes:
-        name: 1 to 64 letters, digits, spaces or . _ @ + -; the one named owner sees everybody's work.
-        store: the store that killick label said.
-        renew: a new token for somebody who is there already; the old one ends.
-        host: the address of the page, for the link.
-        port: of the page, for the link.
-    """
-
-    name: tyro.conf.Positional[str]
-    store: str
-    renew: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
-    host: str = "127.0.0.1"
-    port: int = DEFAULT_PORT
-
-
-def label(given: list[str]) -> None:
-    """`killick label`: fill the store and serve the page, or add an annotator."""
-    if given[:1] == ["add-annotator"]:
-        add_annotator(given[1:])
-        return
+def page(given: list[str]) -> None:
+    """`killick label FILE|--world W`: fill the store and serve the page."""
     options = settings("label", Label, given=given, about=ABOUT)
     options.validate()
     try:
@@ -132,19 +109,6 @@ def label(given: list[str]) -> None:
             webbrowser.open(f"http://{shown_host(options.host)}:{port}/label")
         serve(app, socket)
         raise KeyboardInterrupt(f"The labels are in {options.place}; the same command goes on.")
-
-
-def add_annotator(given: list[str]) -> None:
-    """`killick label add-annotator`: print a token once."""
-    options = settings("label add-annotator", AddAnnotator, given=given, about=ADD)
-    try:
-        from killick.preferences.store import Store
-    except ImportError as error:
-        raise missing(error) from error
-    with Store(options.store) as store:
-        token = store.renew_token(options.name) if options.renew else store.add_annotator(options.name)
-    print(f"The token of {options.name}, shown this once: {token}")
-    print(f"or as a link: http://{shown_host(options.host)}:{options.port}/label/login#{token}")
 
 
 def missing(error: ImportError) -> Refusal:
