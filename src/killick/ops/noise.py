@@ -87,7 +87,7 @@ def normal_nodes(dimensions: int) -> tuple[Float[Tensor, "node free"], Float[Ten
     Up to four dimensions the grid of Gauss and Hermite, next to exact here; beyond, Sobol's sequence and its mirror
     image, which will do: where so many responses are compared with each other, what is known of them is all but normal.
     """
-    each = {1: 21, 2: 13, 3: 7, 4: 5}.get(dimensions)
+    each = {1: 41, 2: 13, 3: 7, 4: 5}.get(dimensions)
     if each is None:
         half = torch.special.ndtri(torch.quasirandom.SobolEngine(dimensions).draw(257, dtype=torch.double)[1:])
         return torch.cat((half, -half)), torch.full((2 * len(half),), -math.log(2 * len(half)), dtype=torch.double)
