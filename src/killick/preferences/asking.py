@@ -1,73 +1,121 @@
-"""What to ask people next: which of many comparisons are worth a label.
+"""From a preference file to questions for people, and from their labels back to rows of a preference file.
 
-Each strategy gives row numbers into the candidates, most wanted first. None sees a label of the candidates.
+A file may be judged already: its verdict then stands in the item's metadata, where no annotator sees it. Or it may hold
+responses that nobody judged, in the columns `prompt` and `responses`, or `prompt`, `first` and `second`.
 """
 
-import torch
-from jaxtyping import Float, Int
-from torch import Tensor
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
 
-from killick.ops.information import disagreement, most_informative, precision
-from killick.types import Refusal
+from killick.preferences.cells import from_cells
+from killick.preferences.dialogues import BadField
+from killick.preferences.files import BadRows
+from killick.preferences.forms import detect
+from killick.preferences.lines import layout, records
+from killick.preferences.reading import read, several, two
+from killick.preferences.rows import BadRow, PreferenceRow, Turn, Turns, prompt_text, response_texts
+from killick.preferences.store_records import Item, Label
 
-
-def check_count(count: int, candidates: int) -> None:
-    """Refuse to ask for more than there is.
-
-    Raises:
-        Refusal: unless 1 <= count <= candidates.
-    """
-    if not 1 <= count <= candidates:
-        raise Refusal(f"Asking needs a count of 1 to the {candidates} candidates, not {count}.")
-
-
-def ask_random(candidates: int, count: int, generator: torch.Generator) -> Int[Tensor, " count"]:
-    """Any of them, each with the same chance.
-
-    Raises:
-        Refusal: at fewer candidates than asked for.
-    """
-    check_count(count, candidates)
-    return torch.randperm(candidates, generator=generator, device=generator.device)[:count]
+Form = Literal["comparison", "ranking"]
 
 
-def ask_disagreement(
-    first: Float[Tensor, "member candidate"], second: Float[Tensor, "member candidate"], *, count: int
-) -> Int[Tensor, " count"]:
-    """Those about which the members of an ensemble disagree most.
+def questions(path: str | Path, *, skip_bad: bool = False) -> tuple[list[Item], Counter[str]]:
+    """What a file asks, judged or not.
 
     Args:
-        first: each member's score of each candidate's first response.
-        second: of its second.
-        count: how many.
+        path: ends in .jsonl, .csv (either with .gz behind it) or .parquet.
+        skip_bad: leave bad rows out instead of refusing the file.
+
+    Returns:
+        An item for each row with two different responses or more, and what was left out: words -> how often.
 
     Raises:
-        Refusal: at fewer than two members, or fewer candidates than asked for.
+        BadRows: where there is a bad row, unless told to leave it out.
+        Refusal: where the file cannot be read at all.
     """
-    if len(first) < 2:
-        raise Refusal(f"An ensemble needs at least 2 members to disagree, not {len(first)}.")
-    check_count(count, first.shape[1])
-    return disagreement(first - second).argsort(descending=True, stable=True)[:count]
+    path, items, left, bad = Path(path), list[Item](), Counter[str](), list[BadRow]()
+    cells = layout(path)[0] == "csv"
+    for line, record in records(path):
+        try:
+            if isinstance(record, BadRow):
+                raise BadField(record.field, record.reason)
+            asked = question(from_cells(record) if cells else record, line)
+        except BadField as error:
+            bad.append(BadRow(line, error.field, error.reason))
+            continue
+        if asked is None:
+            left["rows without two different responses"] += 1
+        else:
+            items.append(asked)
+    if bad and not skip_bad:
+        raise BadRows(path, bad)
+    if bad:
+        left["bad rows"] = len(bad)
+    return items, left
 
 
-def ask_information(
-    candidates: Float[Tensor, "candidate feature"], weights: Float[Tensor, " feature"], *,
-    labelled: Float[Tensor, "label feature"], count: int, prior: float = 1.0,
-) -> Int[Tensor, " count"]:  # fmt: skip
-    """Those whose labels together tell most about the weights of the reward model's last layer.
+def question(record: dict[str, Any], line: int) -> Item | None:
+    """A record as an item; None where it has no two responses that differ.
+
+    Raises:
+        BadField: naming the first field that cannot be used.
+    """
+    form, row = detect(record), None
+    if form is not None:
+        row = read(record, form)
+        prompt, responses = row.prompt, row.responses
+    elif "first" in record or "response1" in record:
+        prompt, responses = two(record)
+    else:
+        prompt, responses = several(record)
+    different = list(dict.fromkeys(responses))
+    if len(different) < 2:
+        return None
+    metadata: dict[str, Any] = {"line": line}
+    if row is not None:
+        metadata["place"] = [row.place[responses.index(each)] for each in different]
+    if any(len(turns) != 1 for turns in (prompt, *different)):
+        metadata["turns"] = {"prompt": prompt, "responses": different}
+    plain = PreferenceRow(prompt, tuple(different), tuple(range(len(different))))
+    texts = tuple(response_texts(plain))
+    return Item(prompt_text(plain), texts, kind="pair" if len(texts) == 2 else "ranking", metadata=metadata)
+
+
+def labelled_row(item: Item, label: Label) -> PreferenceRow:
+    """What an annotator said, as a row with the responses in the order in which they were shown.
 
     Args:
-        candidates: features of each candidate's first response less those of its second.
-        weights: of the last layer as it stands: the margin is features times weights.
-        labelled: the same differences for the pairs that have a label.
-        count: how many.
-        prior: 1 / variance that the weights are believed to have before any label.
-
-    Raises:
-        Refusal: at fewer candidates than asked for, or a prior that is no positive number.
+        item: the question.
+        label: what was said of it; no skip, which says nothing.
     """
-    check_count(count, len(candidates))
-    if not 0 < prior < float("inf"):
-        raise Refusal(f"prior is 1 / variance of the weights, a positive number, not {prior:g}.")
-    known = precision(labelled, labelled @ weights, prior=prior)
-    return most_informative(candidates, candidates @ weights, known=known, count=count)
+    place = {number: rank for rank, group in enumerate(label.judgement.ranking) for number in group}
+    prompt, responses = dialogues(item)
+    won = place[label.order[0]] < place[label.order[1]]
+    strength = label.judgement.strength
+    return PreferenceRow(
+        prompt,
+        tuple(responses[number] for number in label.order),
+        tuple(place[number] for number in label.order),
+        strength=None if strength is None else -strength if won else strength,
+        annotator=label.annotator,
+    )
+
+
+def dialogues(item: Item) -> tuple[Turns, list[Turns]]:
+    """Prompt and responses as turns: those of the file, or one turn each."""
+    turns = item.metadata.get("turns")
+    if turns is None:
+        return (Turn("user", item.prompt),), [(Turn("assistant", text),) for text in item.candidates]
+    return spoken(turns["prompt"]), [spoken(each) for each in turns["responses"]]
+
+
+def spoken(turns: Iterable[Any]) -> Turns:
+    """Turns again, after they were JSON."""
+    return tuple(Turn(role, content) for role, content in turns)
+
+
+def export_form(items: Iterable[Item]) -> Form:
+    """The form of a preference file that holds labels of all these items."""
+    return "comparison" if all(item.kind == "pair" for item in items) else "ranking"

@@ -172,13 +172,8 @@ class Prepared:
 
 def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Prepared, dict[str, Any]]]:
     """SFT and reward model of a seed, from the cache where they are; returns them and what was found on the way."""
-    world = Arithmetic()
-    settings: dict[str, Any] = {
-        "seed": seed, "device": config.device, "sft": asdict(config.sft), "sft_accuracy": config.sft_accuracy
-    }  # fmt: skip
-    policy, tuned = yield from fine_tuned(
-        "arithmetic-sft", settings, network=config.network, world=world, build=partial(supervise, config)
-    )
+    policy, tuned = yield from starting_policy(config, seed)
+    settings = starting_settings(config, seed)
     labels = ("rankings", "k", "kappa", "temperature", "see_eos", "overtrained")
     settings |= {name: getattr(config, name) for name in labels}
     settings |= {"network": asdict(config.network), "fit": asdict(config.fit)}
@@ -205,6 +200,17 @@ def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Prepared, 
         critic, whole = yield from judging_critic(config, seed, policy=policy, settings=settings)
         found |= whole
     return Prepared(policy, reward.requires_grad_(False), critic), found
+
+
+def starting_settings(config: Config, seed: int) -> dict[str, Any]:
+    """All that decides the starting policy, beside its network."""
+    return {"seed": seed, "device": config.device, "sft": asdict(config.sft), "sft_accuracy": config.sft_accuracy}
+
+
+def starting_policy(config: Config, seed: int) -> Generator[Note, None, tuple[TransformerPolicy, dict[str, Any]]]:
+    """The policy that imitated sums, from the cache where it is, and what was found on the way."""
+    settings, build = starting_settings(config, seed), partial(supervise, config)
+    return (yield from fine_tuned("arithmetic-sft", settings, network=config.network, world=Arithmetic(), build=build))
 
 
 def supervise(

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from killick.preferences.asking import ask_disagreement, ask_information, ask_random
+from killick.preferences.active import ask_disagreement, ask_information, ask_random
 from killick.preferences.labelers import BradleyTerry, ceiling
 from killick.preferences.pairing import neighbours
 from killick.recipes.ledger import Note
