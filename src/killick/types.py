@@ -13,9 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-
-class Refusal(ValueError):
-    """What the user asked for cannot be done; the message is one sentence that says what was given and what to do."""
+from killick.refusal import Refusal as Refusal
 
 
 class NonFinite(ArithmeticError):
