@@ -95,9 +95,12 @@ def served(desk: Desk) -> Iterator[str]:
     thread.start()
     while not server.started:
         time.sleep(0.01)
-    yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        server.force_exit = True  # a connection that a browser keeps open is no reason to wait
+        thread.join()
 
 
 @contextmanager
@@ -108,5 +111,7 @@ def browser() -> Iterator[Browser]:
         pytest.skip("no Chromium: .ci/services installs one")
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
+        try:
+            yield chromium
+        finally:
+            chromium.close()

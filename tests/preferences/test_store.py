@@ -3,7 +3,7 @@
 import pytest
 
 from killick.preferences.store import Item, Judgement, Store, Unavailable
-from killick.types import Refusal
+from killick.refusal import Refusal
 from stores import FIRST, SECOND, SKIP, TIE, join, pairs, place, said, store
 
 __all__ = ["place", "store"]  # fixtures

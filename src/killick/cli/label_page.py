@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from killick.flags import settings
-from killick.types import Refusal
+from killick.refusal import Refusal
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -8,7 +8,7 @@ import tyro
 
 from killick.cli import label_page
 from killick.flags import nearest, settings
-from killick.types import Refusal
+from killick.refusal import Refusal
 
 if TYPE_CHECKING:
     from killick.preferences.store import Annotator, Progress, Store

@@ -23,7 +23,7 @@ from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
 from killick.preferences import store_items, store_labels, store_reading
-from killick.preferences.store_engine import address, connect
+from killick.preferences.store_engine import address, connect, reading
 from killick.preferences.store_labels import NOTHING, Act
 from killick.preferences.store_records import (
     Annotator,
@@ -41,12 +41,14 @@ from killick.preferences.store_records import (
 )  # fmt: skip
 from killick.preferences.store_tables import annotators, guidelines, prepare
 from killick.preferences.store_writer import Writer
-from killick.types import Refusal
+from killick.refusal import Refusal
 
 __all__ = [
     "Annotator", "Card", "Conflict", "Imported", "Item", "Judgement", "Label", "Outcome", "Progress", "Store",
     "Unavailable",
 ]  # fmt: skip
+
+PERSON = select(annotators.c.id, annotators.c.name, annotators.c.seed)
 
 
 class Store:
@@ -110,7 +112,7 @@ class Store:
 
     def guidelines(self, version: int | None = None) -> tuple[int, str]:
         """Version and text of the guidelines in force, or of an older version; (0, "") where there are none."""
-        with self._engine.connect() as connection:
+        with reading(self._engine) as connection:
             wanted = select(guidelines.c.version, guidelines.c.text).order_by(guidelines.c.version.desc()).limit(1)
             if version is not None:
                 wanted = wanted.where(guidelines.c.version == version)
@@ -150,16 +152,14 @@ class Store:
 
     def annotator(self, token: str) -> Annotator | None:
         """Whose token this is; None where it is nobody's."""
-        with self._engine.connect() as connection:
-            wanted = select(annotators.c.id, annotators.c.name, annotators.c.seed)
-            found = connection.execute(wanted.where(annotators.c.token == hashed(token))).first()
+        with reading(self._engine) as connection:
+            found = connection.execute(PERSON.where(annotators.c.token == hashed(token))).first()
             return None if found is None else Annotator(*found)
 
     def annotators(self) -> list[Annotator]:
         """Everybody, in the order of joining."""
-        with self._engine.connect() as connection:
-            wanted = select(annotators.c.id, annotators.c.name, annotators.c.seed).order_by(annotators.c.id)
-            return [Annotator(*row) for row in connection.execute(wanted)]
+        with reading(self._engine) as connection:
+            return [Annotator(*row) for row in connection.execute(PERSON.order_by(annotators.c.id))]
 
     # Labelling
 
@@ -174,7 +174,7 @@ class Store:
 
     def card(self, annotator: Annotator, item: int) -> Card | None:
         """One item as this annotator sees it, without a reservation; None where there is no such item."""
-        with self._engine.connect() as connection:
+        with reading(self._engine) as connection:
             return store_reading.card(connection, annotator=annotator, item=item)
 
     def label(self, annotator: Annotator, item: int, *, judgement: Judgement, key: str) -> Outcome:
@@ -205,19 +205,19 @@ class Store:
 
     def last(self, annotator: Annotator) -> Label | None:
         """The newest label of this annotator that holds: what an undo would take back."""
-        with self._engine.connect() as connection:
+        with reading(self._engine) as connection:
             return store_reading.last(connection, annotator=annotator)
 
     # Looking on
 
     def progress(self, annotator: Annotator | None = None) -> Progress:
         """How far one annotator is, or all together."""
-        with self._engine.connect() as connection:
+        with reading(self._engine) as connection:
             return store_reading.progress(connection, annotator=annotator)
 
     def conflicts(self) -> Iterator[Conflict]:
         """Items whose annotators rank them differently."""
-        with self._engine.connect() as connection:
+        with reading(self._engine) as connection:
             yield from store_reading.conflicts(connection)
 
     def export(self, *, history: bool = False) -> Iterator[tuple[Item, Label]]:
@@ -226,14 +226,15 @@ class Store:
         Args:
             history: every revision and withdrawal; without, only what holds (skips are among it).
         """
-        with self._engine.connect().execution_options(yield_per=500) as connection:
+        with reading(self._engine) as connection:
             yield from store_reading.export(connection, history=history)
 
     def backup(self, path: str | Path) -> None:
         """Copy the whole store into a new SQLite file, of one moment, while others write.
 
         Raises:
-            Refusal: where the file is there already.
+            Refusal: where the file is there already, or its folder is not.
+            Unavailable: when it cannot be written.
         """
         store_reading.backup(self._engine, Path(path))
 

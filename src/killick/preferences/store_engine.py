@@ -2,13 +2,16 @@
 
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, TimeoutError
 
-from killick.types import Refusal
+from killick.preferences.store_records import Unavailable
+from killick.refusal import Refusal
 
 BUSY = 30
 """Seconds that a writer waits for another one before it gives up."""
@@ -97,10 +100,32 @@ def begin(connection: Connection) -> None:
 
 def transient(error: DBAPIError) -> bool:
     """Whether the same again may well succeed: a lock, a deadlock, a lost connection, a race for a unique value."""
-    if error.connection_invalidated:
+    if error.connection_invalidated or isinstance(error, IntegrityError):
         return True
     if isinstance(error.orig, sqlite3.Error):
         code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
         return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-    # serialization_failure, deadlock_detected, lock_not_available, unique_violation, idle transaction ended
-    return getattr(error.orig, "sqlstate", "") in ("40001", "40P01", "55P03", "23505", "25P03")
+    # serialization_failure, deadlock_detected, lock_not_available, idle_in_transaction_session_timeout
+    return getattr(error.orig, "sqlstate", "") in ("40001", "40P01", "55P03", "25P03")
+
+
+def told(error: DBAPIError | TimeoutError) -> Unavailable:
+    """What a caller sees of a database that failed."""
+    said = str(error.orig if isinstance(error, DBAPIError) else error).strip().splitlines()
+    unavailable = Unavailable(f"The store's database failed ({said[0] if said else 'without a word'}); try again.")
+    unavailable.__cause__ = error
+    return unavailable
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A connection that reads one moment and waits for no writer; rows come as they are asked for.
+
+    Raises:
+        Unavailable: where the database does not answer.
+    """
+    try:
+        with engine.connect().execution_options(yield_per=500) as connection:
+            yield connection
+    except (DBAPIError, TimeoutError) as error:
+        raise told(error) from error

@@ -23,9 +23,16 @@ ABANDONED = 86_400
 COLUMNS = ("kind", "prompt", "candidates", "sources", "scores", "metadata", "overlap")
 
 
-def inserting(connection: Connection, table: Table) -> Any:
-    """An insert that can say what happens when the row is there: both dialects have it, each under its own name."""
-    return (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
+ITEM = (items.c.id, *(items.c[name] for name in COLUMNS))
+"""What an item is read from."""
+
+
+def either(table: Table, settle: Callable[[Any], Any]) -> dict[str, Any]:
+    """By dialect, an insert that says what happens when the row is there: both have it, each under its own name."""
+    return {"sqlite": settle(sqlite.insert(table)), "postgresql": settle(postgresql.insert(table))}
+
+
+STAGE = either(staged, lambda adding: adding.on_conflict_do_nothing())
 
 
 def stage(writer: Writer, given: Iterable[Item], *, overlap: int, now: Callable[[], float]) -> Imported:
@@ -57,9 +64,9 @@ def row(item: Item, *, overlap: int) -> dict[str, Any]:
         "digest": item.digest,
         "kind": item.kind,
         "prompt": item.prompt,
-        "candidates": list(item.candidates),
-        "sources": list(item.sources),
-        "scores": list(item.scores),
+        "candidates": item.candidates,
+        "sources": item.sources,
+        "scores": item.scores,
         "metadata": dict(item.metadata),
         "overlap": item.overlap or overlap,
     }
@@ -75,7 +82,7 @@ def item(row: Mapping[Any, Any]) -> Item:
 
 def put(connection: Connection, *, rows: list[dict[str, Any]]) -> None:
     """Stage one chunk; an item that occurs twice in an import is one."""
-    connection.execute(inserting(connection, staged).on_conflict_do_nothing(), rows)
+    connection.execute(STAGE[connection.dialect.name], rows)
 
 
 def publish(connection: Connection, *, batch: str, now: float) -> Imported:
@@ -85,13 +92,17 @@ def publish(connection: Connection, *, batch: str, now: float) -> Imported:
     known = connection.scalar(select(func.count()).where(mine, staged.c.digest == items.c.digest)) or 0
     names = ["digest", *COLUMNS]
     chosen = select(*(staged.c[name] for name in names), literal(now)).where(mine).order_by(staged.c.place)
-    adding = inserting(connection, items).from_select([*names, "at"], chosen)
-    adding = adding.on_conflict_do_update(index_elements=["digest"], set_={"overlap": adding.excluded.overlap})
-    connection.execute(adding)
+    new_overlap = either(items, lambda adding: taking(adding.from_select([*names, "at"], chosen)))
+    connection.execute(new_overlap[connection.dialect.name])
     forget(connection, batch=batch)
     last = select(staged.c.batch).group_by(staged.c.batch).having(func.max(staged.c.at) < now - ABANDONED)
     connection.execute(delete(staged).where(staged.c.batch.in_(last)))
     return Imported(new=total - known, known=known)
+
+
+def taking(adding: Any) -> Any:
+    """What is there takes the overlap of what is added."""
+    return adding.on_conflict_do_update(index_elements=["digest"], set_={"overlap": adding.excluded.overlap})
 
 
 def forget(connection: Connection, *, batch: str) -> None:

@@ -1,21 +1,60 @@
 """Cards out, labels in. Each function runs inside one write transaction, where nobody else writes.
 
 A label is a row of a log and is never changed: an edit and a withdrawal are rows of their own, one revision higher.
+Every check comes before the first write, so a refusal leaves the transaction as it was. The statements are built once:
+putting them together costs several times what running them does.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Select, func, insert, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, func, insert, select, update
 
-from killick.preferences.store_items import inserting, item
-from killick.preferences.store_records import Annotator, Card, Item, Judgement, Label, Outcome
-from killick.preferences.store_tables import annotators, cards, guidelines, items, keys, labels
-from killick.types import Refusal
+from killick.preferences.store_items import ITEM, either, item
+from killick.preferences.store_records import Annotator, Card, Judgement, Label, Outcome
+from killick.preferences.store_tables import cards, guidelines, items, keys, labels
+from killick.refusal import Refusal
+
+Row = Mapping[Any, Any]
 
 NOTHING = Judgement(ranking=(), seconds=0.0)
 """What a withdrawal says."""
+
+LABEL = (labels.c.id.label("row"), *(column for column in labels.c if column.name != "id"))
+"""A label's columns, none of which is named like one of an item's."""
+
+HOLDS = (
+    (labels.c.item == cards.c.item) & (labels.c.annotator == cards.c.annotator) & (labels.c.revision == cards.c.latest)
+)
+"""A label is the newest of its annotator and item."""
+
+ME: BindParameter[int] = bindparam("me")
+SENT = (
+    select(*LABEL, keys.c.action.label("sent"))
+    .join(labels, labels.c.id == keys.c.label)
+    .where(keys.c.annotator == ME, keys.c.key == bindparam("key"))
+)
+STATE = (
+    select(*ITEM, *LABEL, cards.c.latest, cards.c.live, cards.c.guidelines.label("handed"))
+    .outerjoin_from(items, cards, (cards.c.item == items.c.id) & (cards.c.annotator == ME))
+    .outerjoin(labels, HOLDS)
+    .where(items.c.id == bindparam("what"))
+)
+ADD_LABEL = insert(labels).returning(labels.c.id)
+ADD_KEY = insert(keys)
+COUNT = update(items).where(items.c.id == bindparam("what")).values(done=items.c.done + bindparam("change"))
+ANSWERED = either(
+    cards, lambda adding: adding.on_conflict_do_update(
+        index_elements=["item", "annotator"], set_={name: adding.excluded[name] for name in ("latest", "live", "until")}
+    )
+)  # fmt: skip
+HANDED = either(
+    cards, lambda adding: adding.on_conflict_do_update(
+        index_elements=["item", "annotator"], set_={name: adding.excluded[name] for name in ("until", "guidelines")}
+    )
+)  # fmt: skip
+VERSION = select(func.coalesce(func.max(guidelines.c.version), 0))
 
 
 @dataclass(frozen=True)
@@ -41,94 +80,65 @@ def perform(connection: Connection, *, act: Act, reserve: float) -> Outcome:
     Raises:
         Refusal: an unknown item, a ranking of another number of candidates, or nothing there to revise or withdraw.
     """
-    if (sent := by_key(connection, act)) is not None:
-        return sent
-    found = connection.execute(select(items).where(items.c.id == act.item)).mappings().one_or_none()
-    if found is None:
+    me = act.annotator.id
+    sent = connection.execute(SENT, {"me": me, "key": act.key}).mappings().first()
+    if sent is not None:
+        stored = label(sent, act.annotator.name)
+        same = (sent["sent"], sent["item"]) == (act.action, act.item) and act.judgement.says(stored.judgement)
+        return Outcome("same" if same else "conflict", stored)
+    state = connection.execute(STATE, {"me": me, "what": act.item}).mappings().first()
+    if state is None:
         raise Refusal(f"There is no item {act.item} in this store.")
-    asked = item(found)
-    named = sum(map(len, act.judgement.ranking))
-    if named not in (0, len(asked.candidates)):
-        raise Refusal(f"Item {act.item} has {len(asked.candidates)} candidates, and the ranking names {named}.")
-    mine = (cards.c.item == act.item) & (cards.c.annotator == act.annotator.id)
-    card = connection.execute(select(cards).where(mine)).mappings().one_or_none()
-    latest = None if card is None else row_of(connection, act, revision=card["latest"])
-    live = latest is not None and card is not None and card["live"]
-    if (stored := already(act, latest, live=live)) is not None:
-        if stored.status == "same" and latest is not None:
-            remember(connection, act, row=latest["id"])
-        return stored
-    return write(connection, act, asked=asked, card=card, latest=latest if live else None, until=act.at + reserve)
+    there, named = len(state["candidates"]), sum(map(len, act.judgement.ranking))
+    if named not in (0, there):
+        raise Refusal(f"Item {act.item} has {there} candidates, and the ranking names {named}.")
+    standing = stands(act, state)
+    if standing is None:
+        return append(connection, act, state=state, until=act.at + reserve)
+    if standing.status == "same":
+        connection.execute(ADD_KEY, {"annotator": me, "key": act.key, "label": state["row"], "action": act.action})
+    return standing
 
 
-def already(act: Act, latest: Mapping[Any, Any] | None, *, live: bool) -> Outcome | None:
-    """What is there and stays; None where the act is to be written."""
-    if latest is None or not live:
-        if act.action == "withdraw" and latest is not None:
-            return Outcome("same", label(latest, act.annotator.name))
+def stands(act: Act, state: Row) -> Outcome | None:
+    """The label that is there and stays; None where this act is to be written.
+
+    Raises:
+        Refusal: where there is nothing to revise or withdraw.
+    """
+    stored = None if state["row"] is None else label(state, act.annotator.name)
+    if stored is None or not state["live"]:
+        if stored is not None and act.action == "withdraw":
+            return Outcome("same", stored)
         if act.action != "label":
             raise Refusal(f"{act.annotator.name} has no label of item {act.item} to {act.action}.")
         return None
-    stored = label(latest, act.annotator.name)
     if act.action != "withdraw" and act.judgement.says(stored.judgement):
         return Outcome("same", stored)
     return Outcome("conflict", stored) if act.action == "label" else None
 
 
-def write(
-    connection: Connection,
-    act: Act,
-    *,
-    asked: Item,
-    card: Mapping[Any, Any] | None,
-    latest: Mapping[Any, Any] | None,
-    until: float,
-) -> Outcome:
-    """Append the row, and keep the card and the item's count in step with it."""
-    shown = act.annotator.order(asked)
-    version = current_guidelines(connection) if card is None else card["guidelines"]
+def append(connection: Connection, act: Act, *, state: Row, until: float) -> Outcome:
+    """Write the row, and keep the card and the item's count in step with it."""
+    me, live = act.annotator.id, act.action != "withdraw"
+    version = connection.scalar(VERSION) if state["handed"] is None else state["handed"]
     row = {
-        "item": act.item, "annotator": act.annotator.id, "revision": 0 if card is None else card["latest"] + 1,
-        "action": act.action, "ranking": [list(group) for group in act.judgement.ranking], "order": list(shown),
+        "item": act.item, "annotator": me, "revision": 0 if state["latest"] is None else state["latest"] + 1,
+        "action": act.action, "ranking": act.judgement.ranking, "order": act.annotator.order(item(state)),
         "seconds": act.judgement.seconds, "strength": act.judgement.strength, "note": act.judgement.note,
-        "flags": list(act.judgement.flags), "guidelines": version, "at": act.at,
+        "flags": act.judgement.flags, "guidelines": version, "at": act.at,
     }  # fmt: skip
-    number = connection.scalar(insert(labels).values(row).returning(labels.c.id))
-    remember(connection, act, row=number)
-    live = act.action != "withdraw"
-    state = {"latest": row["revision"], "live": live, "until": 0.0 if live else until}
-    names = {"item": act.item, "annotator": act.annotator.id, "guidelines": version}
-    placing = inserting(connection, cards).values(**names, **state)
-    connection.execute(placing.on_conflict_do_update(index_elements=["item", "annotator"], set_=state))
-    change = bool(act.judgement.ranking) - bool(latest is not None and latest["ranking"])
+    number = connection.scalar(ADD_LABEL, row)
+    connection.execute(ADD_KEY, {"annotator": me, "key": act.key, "label": number, "action": act.action})
+    card = {"item": act.item, "annotator": me, "guidelines": version, "latest": row["revision"], "live": live}
+    connection.execute(ANSWERED[connection.dialect.name], {**card, "until": 0.0 if live else until})
+    change = bool(act.judgement.ranking) - bool(state["live"] and state["ranking"])
     if change:
-        connection.execute(update(items).where(items.c.id == act.item).values(done=items.c.done + change))
+        connection.execute(COUNT, {"what": act.item, "change": change})
     return Outcome("new", label(row, act.annotator.name))
 
 
-def by_key(connection: Connection, act: Act) -> Outcome | None:
-    """What an earlier call with this key stored."""
-    mine = (keys.c.annotator == act.annotator.id) & (keys.c.key == act.key)
-    sent = connection.execute(select(keys.c.action, labels).join(labels).where(mine)).mappings().one_or_none()
-    if sent is None:
-        return None
-    stored = label(row := {**sent, "action": sent[labels.c.action]}, act.annotator.name)
-    same = sent[keys.c.action] == act.action and row["item"] == act.item and act.judgement.says(stored.judgement)
-    return Outcome("same" if same else "conflict", stored)
-
-
-def remember(connection: Connection, act: Act, *, row: Any) -> None:
-    """This key has its answer."""
-    connection.execute(insert(keys).values(annotator=act.annotator.id, key=act.key, label=row, action=act.action))
-
-
-def row_of(connection: Connection, act: Act, *, revision: int) -> Mapping[Any, Any] | None:
-    """The label of a revision."""
-    mine = (labels.c.item == act.item) & (labels.c.annotator == act.annotator.id) & (labels.c.revision == revision)
-    return connection.execute(select(labels).where(mine)).mappings().one_or_none()
-
-
-def label(row: Any, name: str) -> Label:
+def label(row: Row, name: str) -> Label:
     """Columns as a label."""
     judgement = Judgement(
         ranking=tuple(tuple(group) for group in row["ranking"]), seconds=row["seconds"], strength=row["strength"],
@@ -140,48 +150,48 @@ def label(row: Any, name: str) -> Label:
     )  # fmt: skip
 
 
-def current_guidelines(connection: Connection) -> int:
-    """The version in force; 0 before there are any."""
-    return connection.scalar(select(func.max(guidelines.c.version))) or 0
+NOW: BindParameter[float] = bindparam("now")
+UNANSWERED = (cards.c.annotator == ME) & ~cards.c.live
+HELD = (
+    select(*ITEM)
+    .join(cards, cards.c.item == items.c.id)
+    .where(UNANSWERED, cards.c.until > NOW)
+    .order_by(cards.c.until.desc(), items.c.id)
+    .limit(1)
+)
+LATEST = select(func.max(cards.c.item)).where(cards.c.annotator == ME, cards.c.live)
+MINE = select(cards.c.item).where(cards.c.item == items.c.id, cards.c.annotator == ME, cards.c.live).exists()
+OTHERS = (
+    select(func.count())
+    .select_from(cards)
+    .where(cards.c.item == items.c.id, cards.c.annotator != ME, ~cards.c.live, cards.c.until > NOW)
+    .scalar_subquery()
+)
+WANTED = (
+    select(*ITEM)
+    .where(items.c.done < items.c.overlap, ~MINE, items.c.done + OTHERS < items.c.overlap)
+    .where(items.c.id > bindparam("after"))
+    .order_by(items.c.id)
+    .limit(1)
+)
 
 
 def hand_out(connection: Connection, *, annotator: Annotator, now: float, reserve: float) -> Card | None:
-    """The card that this annotator has, or the next one that is wanted, reserved for a while."""
-    held = (
-        select(items).join(cards)
-        .where(cards.c.annotator == annotator.id, ~cards.c.live, cards.c.until > now)
-        .order_by(cards.c.until.desc(), cards.c.item).limit(1)
-    )  # fmt: skip
-    found = connection.execute(held).mappings().first()
-    for choice in () if found else wanted(connection, annotator, now=now):
-        found = connection.execute(choice).mappings().first()
-        if found:
-            break
+    """The card that this annotator has, or the next one that is wanted, reserved for a while.
+
+    A new one is the first open item that nobody else fills: behind the annotator's last one, which is quick to find,
+    and only then from the start.
+    """
+    mine = {"me": annotator.id, "now": now}
+    found = connection.execute(HELD, mine).mappings().first()
+    if found is None:
+        latest = connection.scalar(LATEST, mine) or 0
+        found = connection.execute(WANTED, {**mine, "after": latest}).mappings().first()
+        if found is None and latest:
+            found = connection.execute(WANTED, {**mine, "after": 0}).mappings().first()
     if found is None:
         return None
-    asked = item(found)
-    version = current_guidelines(connection)
-    state = {"until": now + reserve, "guidelines": version}
-    names = {"item": found["id"], "annotator": annotator.id, "latest": -1, "live": False}
-    placing = inserting(connection, cards).values(**names, **state)
-    connection.execute(placing.on_conflict_do_update(index_elements=["item", "annotator"], set_=state))
-    return Card(item=asked, order=annotator.order(asked), guidelines=version, until=now + reserve)
-
-
-def wanted(connection: Connection, annotator: Annotator, *, now: float) -> Iterator[Select[Any]]:
-    """The first open item that nobody else fills: behind the annotator's last one, and only then from the start."""
-    mine = select(cards.c.item).where(cards.c.item == items.c.id, cards.c.annotator == annotator.id, cards.c.live)
-    others = (
-        select(func.count()).select_from(cards)
-        .where(cards.c.item == items.c.id, cards.c.annotator != annotator.id, ~cards.c.live, cards.c.until > now)
-        .scalar_subquery()
-    )  # fmt: skip
-    still = (items.c.done < items.c.overlap) & (items.c.done + others < items.c.overlap) & ~mine.exists()
-    latest = select(func.max(cards.c.item)).where(cards.c.annotator == annotator.id, cards.c.live)
-    for start in (connection.scalar(latest) or 0, 0):
-        yield select(items).where(items.c.id > start, still).order_by(items.c.id).limit(1)
-
-
-def who(connection: Connection) -> dict[int, str]:
-    """Names by number."""
-    return {row.id: row.name for row in connection.execute(select(annotators.c.id, annotators.c.name))}
+    asked, version, until = item(found), connection.scalar(VERSION) or 0, now + reserve
+    card = {"item": asked.id, "annotator": annotator.id, "guidelines": version, "latest": -1, "live": False}
+    connection.execute(HANDED[connection.dialect.name], {**card, "until": until})
+    return Card(item=asked, order=annotator.order(asked), guidelines=version, until=until)

@@ -11,36 +11,32 @@ from statistics import median
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Select, case, func, insert, select
+from sqlalchemy.exc import DBAPIError
 
-from killick.preferences.store_engine import address, connect, writing
-from killick.preferences.store_items import COLUMNS
+from killick.preferences.store_engine import address, connect, told, writing
+from killick.preferences.store_items import ITEM
 from killick.preferences.store_items import item as item_of
-from killick.preferences.store_labels import current_guidelines, label, who
-from killick.preferences.store_records import Annotator, Card, Conflict, Item, Label, Progress
-from killick.preferences.store_tables import cards, items, labels, metadata
-from killick.types import Refusal
+from killick.preferences.store_labels import HOLDS, LABEL, VERSION, label
+from killick.preferences.store_records import Annotator, Card, Conflict, Item, Label, Progress, Unavailable
+from killick.preferences.store_tables import annotators, cards, items, labels, metadata
+from killick.refusal import Refusal
 
 RECENT = 50
 """Labels over which the pace is taken."""
 
-HOLDS = (
-    (labels.c.item == cards.c.item) & (labels.c.annotator == cards.c.annotator) & (labels.c.revision == cards.c.latest)
-)
-"""A label is the newest of its annotator and item."""
-
 
 def card(connection: Connection, *, annotator: Annotator, item: int) -> Card | None:
     """One item as this annotator sees it."""
-    found = connection.execute(select(items).where(items.c.id == item)).mappings().one_or_none()
+    found = connection.execute(select(*ITEM).where(items.c.id == item)).mappings().one_or_none()
     if found is None:
         return None
     asked = item_of(found)
-    return Card(item=asked, order=annotator.order(asked), guidelines=current_guidelines(connection), until=0.0)
+    return Card(item=asked, order=annotator.order(asked), guidelines=connection.scalar(VERSION) or 0, until=0.0)
 
 
 def holding() -> Select[Any]:
     """The labels that hold, withdrawn ones left out."""
-    return select(labels).join(cards, HOLDS).where(cards.c.live)
+    return select(*LABEL).join(cards, HOLDS).where(cards.c.live)
 
 
 def last(connection: Connection, *, annotator: Annotator) -> Label | None:
@@ -58,7 +54,7 @@ def progress(connection: Connection, *, annotator: Annotator | None) -> Progress
     rows = held.subquery()
     skips = func.coalesce(func.sum(case((rows.c.ranking == [], 1), else_=0)), 0)
     done, skipped = connection.execute(select(func.count(), skips).select_from(rows)).one()
-    recent = connection.execute(select(rows.c.at, rows.c.seconds).order_by(rows.c.id.desc()).limit(RECENT)).all()
+    recent = connection.execute(select(rows.c.at, rows.c.seconds).order_by(rows.c.row.desc()).limit(RECENT)).all()
     gaps = [later.at - earlier.at for later, earlier in pairwise(recent)]
     gap = max(median(gaps), 1e-3) if gaps else None
     left = connection.scalar(still_wanted(annotator)) or 0
@@ -80,11 +76,12 @@ def still_wanted(annotator: Annotator | None) -> Select[Any]:
 
 def export(connection: Connection, *, history: bool) -> Iterator[tuple[Item, Label]]:
     """Items and labels, sorted by item, annotator, revision."""
-    names = who(connection)
-    rows = (select(labels) if history else holding()).join(items, items.c.id == labels.c.item)
-    rows = rows.add_columns(*(items.c[name] for name in COLUMNS))
-    for row in connection.execute(rows.order_by(labels.c.item, labels.c.annotator, labels.c.revision)).mappings():
-        yield item_of({**row, "id": row["item"]}), label(row, names[row["annotator"]])
+    people = connection.execute(select(annotators.c.id, annotators.c.name))
+    names = {row.id: row.name for row in people}
+    rows = (select(*LABEL) if history else holding()).join(items, items.c.id == labels.c.item).add_columns(*ITEM)
+    with connection.execute(rows.order_by(labels.c.item, labels.c.annotator, labels.c.revision)) as found:
+        for row in found.mappings():
+            yield item_of(row), label(row, names[row["annotator"]])
 
 
 def conflicts(connection: Connection) -> Iterator[Conflict]:
@@ -99,10 +96,11 @@ def backup(engine: Engine, path: Path) -> None:
     """Copy the store into a new SQLite file, which is there whole or not at all.
 
     Raises:
-        Refusal: where the file is there already.
+        Refusal: where the file is there already, or its folder is not.
+        Unavailable: when it cannot be written.
     """
-    if path.exists():
-        raise Refusal(f"{path} is there already, and a backup overwrites nothing; name another file.")
+    if path.exists() or not path.parent.is_dir():
+        raise Refusal(f"A backup needs a new file in a folder that is there, and overwrites nothing; given was {path}.")
     part = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
     try:
         if engine.dialect.name == "sqlite":
@@ -112,6 +110,10 @@ def backup(engine: Engine, path: Path) -> None:
         with part.open("rb") as written:
             os.fsync(written.fileno())
         os.link(part, path)  # unlike a rename, this never replaces
+    except sqlite3.Error as error:
+        raise Unavailable(f"{path} could not be written ({error}).") from error
+    except DBAPIError as error:
+        raise told(error) from error
     except FileExistsError as error:
         raise Refusal(f"{path} appeared meanwhile, and a backup overwrites nothing; name another file.") from error
     finally:

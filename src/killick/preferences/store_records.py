@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from killick.types import Refusal
+from killick.refusal import Refusal
 
 Groups = tuple[tuple[int, ...], ...]
 """Candidate numbers in groups of ties, best group first; empty for a skip."""
@@ -61,7 +61,7 @@ class Item:
     @property
     def digest(self) -> str:
         """A hash of kind, prompt and candidates: the same question is the same item."""
-        return hashlib.sha256(dumps([self.kind, self.prompt, list(self.candidates)]).encode()).hexdigest()
+        return hashlib.sha256(dumps([self.kind, self.prompt, self.candidates]).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -229,6 +229,9 @@ class Conflict:
     labels: tuple[Label, ...]
 
 
+ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
 def dumps(value: Any) -> str:
     """JSON in ASCII, so that zero bytes and lone surrogates in a text survive every database.
 
@@ -236,7 +239,7 @@ def dumps(value: Any) -> str:
         Refusal: where a value is not JSON, NaN and infinity among them.
     """
     try:
-        return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+        return ENCODER.encode(value)
     except (TypeError, ValueError) as error:
         raise Refusal(f"The store keeps texts, numbers, lists and objects of these: {error}.") from error
 

@@ -20,7 +20,6 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
-    func,
     insert,
     inspect,
     select,
@@ -29,7 +28,7 @@ from sqlalchemy import (
 )  # fmt: skip
 
 from killick.preferences.store_records import dumps
-from killick.types import Refusal
+from killick.refusal import Refusal
 
 VERSION = 2
 """Of the schema below. A change of a table raises it and adds a step to UPGRADES."""
@@ -90,11 +89,11 @@ items = Table(
     CheckConstraint("overlap >= 1", name="overlap_is_positive"),
     CheckConstraint("done >= 0", name="done_is_a_count"),
 )
-open_items = Index(
+Index(
     "items_open", items.c.id, sqlite_where=items.c.done < items.c.overlap,
     postgresql_where=items.c.done < items.c.overlap,
 )  # fmt: skip
-"""What is still wanted, so that finding a card does not walk over what is done."""
+# What is still wanted, so that finding a card does not walk over what is done.
 
 staged = Table(
     "staged",
@@ -174,16 +173,14 @@ def prepare(connection: Connection) -> None:
 
 def count_done(connection: Connection) -> None:
     """From 1 to 2: each item keeps the number of its preferences, and what is open has an index."""
-    connection.execute(text("ALTER TABLE items ADD COLUMN done INTEGER DEFAULT 0 NOT NULL CHECK (done >= 0)"))
-    held = labels.c.revision == cards.c.latest
-    counted = (
-        select(func.count())
-        .select_from(cards)
-        .join(labels, (labels.c.item == cards.c.item) & (labels.c.annotator == cards.c.annotator) & held)
-        .where(cards.c.item == items.c.id, cards.c.live, labels.c.ranking != [])
-    )
-    connection.execute(update(items).values(done=counted.scalar_subquery()))
-    open_items.create(connection)
+    for statement in (
+        "ALTER TABLE items ADD COLUMN done INTEGER DEFAULT 0 NOT NULL CONSTRAINT done_is_a_count CHECK (done >= 0)",
+        "UPDATE items SET done = (SELECT count(*) FROM cards JOIN labels ON labels.item = cards.item"
+        " AND labels.annotator = cards.annotator AND labels.revision = cards.latest"
+        " WHERE cards.item = items.id AND cards.live AND labels.ranking <> '[]')",
+        "CREATE INDEX items_open ON items (id) WHERE done < overlap",
+    ):
+        connection.execute(text(statement))
 
 
 UPGRADES: dict[int, Callable[[Connection], None]] = {1: count_done}

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from killick.preferences.store_engine import transient, writing
+from killick.preferences.store_engine import told, transient, writing
 from killick.preferences.store_records import Unavailable
 
 T = TypeVar("T")
@@ -24,7 +24,7 @@ GATHER = 128
 """The most calls in one transaction, so that the first never waits long for the last."""
 
 ATTEMPTS = 6
-"""How often a transaction is tried that another one was in the way of; the waits double from 20 ms."""
+"""How often a transaction is tried that another one was in the way of; the waits double from 10 ms."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Writer:
             self._settle(batch)
 
     def _settle(self, batch: list[Task]) -> None:
-        """Commit a batch and answer it; where it fails as a whole, each call alone, so that one cannot spoil others."""
+        """Commit a batch and answer it. Where any call fails or refuses, nothing is stored, and each is tried alone."""
         for attempt in range(ATTEMPTS):
             try:
                 answers = self._commit(batch)
@@ -95,43 +95,21 @@ class Writer:
                 failure: Exception = error
                 if not transient(error):
                     break
-                time.sleep(0.02 * 2**attempt)
+                time.sleep(0.01 * 2**attempt)
             except Exception as error:
                 failure = error
                 break
             else:
                 for task, answer in zip(batch, answers, strict=True):
-                    if isinstance(answer, Exception):
-                        task.future.set_exception(answer)
-                    else:
-                        task.future.set_result(answer[0])
+                    task.future.set_result(answer)
                 return
         if len(batch) > 1:
             for task in batch:
                 self._settle([task])
         else:
-            batch[0].future.set_exception(told(failure))
+            batch[0].future.set_exception(told(failure) if isinstance(failure, DBAPIError) else failure)
 
-    def _commit(self, batch: list[Task]) -> list[Exception | tuple[Any]]:
-        """One transaction, each call behind a savepoint: what refuses leaves nothing and stops nobody."""
-        answers: list[Exception | tuple[Any]] = []
+    def _commit(self, batch: list[Task]) -> list[Any]:
+        """One transaction for all of them."""
         with writing(self._engine) as connection, connection.begin():
-            for task in batch:
-                try:
-                    with connection.begin_nested():
-                        answers.append((task.work(connection),))
-                except DBAPIError:
-                    raise
-                except Exception as error:
-                    answers.append(error)
-        return answers
-
-
-def told(failure: Exception) -> Exception:
-    """What a caller sees of a database that failed."""
-    if isinstance(failure, DBAPIError):
-        reason = str(failure.orig).strip().splitlines()
-        unavailable = Unavailable(f"The store could not write ({reason[0] if reason else failure}); send it again.")
-        unavailable.__cause__ = failure
-        return unavailable
-    return failure
+            return [task.work(connection) for task in batch]

@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel, Field
 
 from killick.preferences.store import Annotator, Card, Judgement, Label, Unavailable
-from killick.types import Refusal
+from killick.refusal import Refusal
 from killick.web.label_owner import owner_pages
 from killick.web.pages import page
 from killick.web.passages import passages

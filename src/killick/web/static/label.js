@@ -14,7 +14,10 @@ let looked = 0, since = 0; // milliseconds that the card was in sight
 let rank = null; // of a ranking card
 
 if (page) start();
-else login();
+else {
+  login();
+  addEventListener("hashchange", login);
+}
 
 // The token of a link stands behind its #, where no server and no log ever sees it.
 function login() {
@@ -182,11 +185,12 @@ function ranking(list) {
   }
   function place(item) { return item.querySelector("select"); }
   function number(item) { return item.querySelector("h2").textContent; }
-  function draw(moving) {
+  function draw() {
     groups = groups.filter(group => group.length);
+    tell("");
     const ranked = groups.flat(), rest = start.filter(item => !ranked.includes(item));
     const order = [...ranked, ...rest];
-    if (!moving && order.some((item, at) => list.children[at] !== item)) {
+    if (order.some((item, at) => list.children[at] !== item)) {
       const held = document.activeElement;
       list.replaceChildren(...order);
       if (list.contains(held)) held.focus();
@@ -282,7 +286,8 @@ function ranking(list) {
       if (item) return () => add(item);
       if (key === "=" && groups.length) return () => { tie = !tie; draw(); };
       if (key === "backspace" && groups.length) return () => { take(groups[groups.length - 1].slice(-1)[0]); tie = false; draw(); };
-      return key === "enter" ? send : null;
+      if (key !== "enter") return null;
+      return groups.flat().length === start.length ? send : () => { tell("Give each response a place before you send."); };
     },
   };
 }
