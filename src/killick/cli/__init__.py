@@ -19,6 +19,7 @@ COMMANDS = {
         "FILE | --world W",
         "people say which is better, on a page; annotators, progress, backup",
     ),
+    "reward": ("reward:reward", "fit [options]", "a reward model from people's labels, with its accuracy and ceiling"),
     "serve": ("serving:serve", "[--port N]", "a small server on this machine"),
     "lab": ("exercises:lab", "[new DIR]", "exercises: functions to fill in, tests that teach, complete loops around"),
     "cache": ("runs:cache", "[clear]", "stages kept from earlier runs (SFT, reward models)"),
