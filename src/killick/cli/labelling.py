@@ -1,4 +1,4 @@
-"""`killick label`: labels of people, from the store."""
+"""`killick label`: the page where people label, and the commands around its store."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import tyro
 
+from killick.cli import label_page
 from killick.flags import nearest, settings
 from killick.refusal import Refusal
 
@@ -15,10 +16,13 @@ if TYPE_CHECKING:
 STORE = "labels.db"
 """The store where none is named."""
 
-HELP = """usage: killick label COMMAND ...
+HELP = """usage: killick label FILE [options]
+       killick label --world arithmetic [options]
+       killick label COMMAND ...
 
-Labels of people. A store is an SQLite file (--store FILE, labels.db where none is named) or a PostgreSQL database
-(--store postgresql://...); every command may be run while others label.
+Labels of people. With a file of prompts and responses, or a world, a page opens on which they say which response is
+better; killick label page --help shows its options. The commands look after a store: an SQLite file (--store FILE,
+labels.db where none is named) or a PostgreSQL database (--store postgresql://...); each may be run while others label.
 
 commands (each has --help):
 {commands}
@@ -31,9 +35,12 @@ def label(given: list[str]) -> None:
         print(HELP.format(commands="\n".join(f"  {name:<15} {does}" for name, (_, does) in COMMANDS.items())), end="")
     elif given[0] in COMMANDS:
         COMMANDS[given[0]][0](given[1:])
+    elif given[0].startswith("-") or "." in given[0]:
+        label_page.page(given)
     else:
         raise Refusal(
-            f"killick label has no {given[0]!r}{nearest(given[0], list(COMMANDS))}; see killick label --help."
+            f"killick label has no command {given[0]!r}{nearest(given[0], list(COMMANDS))}, and a file has an ending; "
+            "see killick label --help."
         )
 
 
@@ -58,6 +65,7 @@ def add_annotator(given: list[str]) -> None:
     with opened(asked.store, new=not asked.renew) as store:
         token = store.renew_token(asked.name) if asked.renew else store.add_annotator(asked.name)
     print(f"{token}\n\nThis is {asked.name}'s token. It is shown this once: the store keeps only a hash of it.")
+    print(f"On the labelling page it opens {label_page.LOGIN}, or as a link {label_page.LOGIN}#{token}")
 
 
 @dataclass(frozen=True)
@@ -115,6 +123,7 @@ def told(seen: "Progress") -> str:
 
 
 COMMANDS = {
+    "page": (label_page.page, "the page itself: killick label page FILE is killick label FILE"),
     "add-annotator": (add_annotator, "let somebody label: prints a token, once"),
     "progress": (progress, "how far everybody is, and items in conflict"),
     "backup": (backup, "copy the store into a new file while others label"),

@@ -34,13 +34,15 @@ def rank_correlation(first: Float[Tensor, " item"], second: Float[Tensor, " item
 
 
 def bootstrap_interval(
-    values: Float[Tensor, " item"], generator: torch.Generator, *, level: float = 0.95, draws: int = 2000
-) -> tuple[float, float]:
+    values: Float[Tensor, " item"], generator: torch.Generator, *, counts: Float[Tensor, " item"] | None = None,
+    level: float = 0.95, draws: int = 2000,
+) -> tuple[float, float]:  # fmt: skip
     """Percentile interval of the mean, from `draws` resamples of whole items.
 
     Args:
         values: one number for each independent item (a prompt, a seed), not for each pair of one prompt.
         generator: drawn from.
+        counts: how many things each value is the sum over, where it is not one: the mean is then over all things.
         level: share of resampled means inside.
         draws: resamples.
 
@@ -49,6 +51,8 @@ def bootstrap_interval(
     shape = (draws, len(values))
     rows = torch.randint(len(values), shape, generator=generator, device=values.device)
     means = values.double()[rows].mean(1)
+    if counts is not None:
+        means = means / counts.double()[rows].mean(1)
     low, high = means.quantile(means.new_tensor([(1 - level) / 2, (1 + level) / 2])).tolist()
     return low, high
 

@@ -1,0 +1,55 @@
+"""Pages: templates that escape every value, headers that let nothing foreign in, and the index at `/`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse
+from fastapi.routing import APIRoute
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cache-control": "no-store",
+}
+"""No script, style or picture but the server's own files: even text that became markup by a mistake could do nothing.
+So a page has no inline script and no style attribute."""
+
+TEMPLATES = Environment(
+    loader=PackageLoader("killick.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+    lstrip_blocks=True,
+)  # fmt: skip
+
+
+def page(template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
+    """A template of `templates/`, filled: every value is text, never markup."""
+    return HTMLResponse(TEMPLATES.get_template(template).render(values), status, HEADERS)
+
+
+def index(parts: Sequence[APIRouter]) -> APIRouter:
+    """The page at `/`: every page of these parts by its route's `summary`, with the first line of its docstring.
+
+    A page is a GET route whose `response_class` is HTMLResponse and whose path has no parameter.
+    """
+    pages = [
+        {"path": route.path, "title": route.summary or route.name, "line": route.description.partition("\n")[0]}
+        for part in parts
+        for route in part.routes
+        if isinstance(route, APIRoute)
+        and "GET" in (route.methods or ())
+        and route.response_class is HTMLResponse
+        and not route.param_convertors
+    ]
+    router = APIRouter()
+
+    @router.get("/", response_class=HTMLResponse, include_in_schema=False)
+    def start() -> HTMLResponse:
+        """What this server has."""
+        return page("index.html.j2", pages=pages)
+
+    return router
