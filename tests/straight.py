@@ -5,7 +5,9 @@ from functools import cache
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
-from killick.recipes.ledger import Row
+from killick.recipes.ledger import Note, Row
+
+Value = TypeVar("Value")
 
 Result = TypeVar("Result")
 
@@ -33,18 +35,23 @@ class Told(NamedTuple):
         return [row for row in self.rows if row["arm"] == name]
 
 
+def ended(loop: Generator[Note, None, Value]) -> tuple[list[str], Value]:
+    """What a stage says on the way, and what it returns."""
+    notes = list[str]()
+    while True:
+        try:
+            notes.append(next(loop).text)
+        except StopIteration as stop:
+            return notes, stop.value
+
+
 def tell(recipe: ModuleType, config: Any) -> Told:
     """Prepare each seed and run each cell."""
     told, ready = Told([], [], [], {}), {}
     for cell in recipe.cells(config):
         if cell.seed not in ready:
-            loop = recipe.prepare(config, cell.seed)
-            while True:
-                try:
-                    told.notes.append(next(loop).text)
-                except StopIteration as stop:
-                    ready[cell.seed], told.found[str(cell.seed)] = stop.value
-                    break
+            notes, (ready[cell.seed], told.found[str(cell.seed)]) = ended(recipe.prepare(config, cell.seed))
+            told.notes.extend(notes)
         _, seen = recipe.begin(config, cell, prepared=ready[cell.seed])
         for event in seen:
             if event.row is not None:

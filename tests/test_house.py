@@ -83,6 +83,8 @@ def test_public_names_are_sorted_and_complete() -> None:
     private |= {"csv_records", "json_records", "lines", "parquet_records", "picked", "records", "replacing"}
     for room in ("algorithms", "models", "preferences", "rewards", "worlds"):
         for path in (SOURCE / room).glob("*.py"):
+            if path.stem.startswith("store"):  # needs an extra: from killick.preferences.store import Store
+                continue
             names = {
                 node.name
                 for node in ast.parse(path.read_text(encoding="utf-8")).body

@@ -15,6 +15,12 @@ COMMANDS = {
     "run": ("runs:run", "RECIPE [options]", "run a recipe into a folder of its own and print its ledger"),
     "report": ("runs:report", "DIR [--open]", "redraw the figures and the page of a run, from its folder alone"),
     "compare": ("runs:compare", "DIR DIR", "lay two runs over each other"),
+    "label": (
+        "labelling:label",
+        "FILE | --world W",
+        "people say which is better, on a page; annotators, progress, backup",
+    ),
+    "reward": ("reward:reward", "fit [options]", "a reward model from people's labels, with its accuracy and ceiling"),
     "prefs": ("prefs:prefs", "WORD FILE ...", "preference files: check, convert, stats, split"),
     "serve": ("serving:serve", "[--port N]", "a small server on this machine"),
     "models": ("models:models", "[list|make]", "the language models that come with killick, and how each is made"),

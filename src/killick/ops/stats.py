@@ -37,19 +37,23 @@ def rank_correlation(first: Float[Tensor, " item"], second: Float[Tensor, " item
 
 
 def bootstrap_interval(
-    values: Float[Tensor, " item"], generator: torch.Generator, *, level: float = 0.95, draws: int = 2000
-) -> tuple[float, float]:
+    values: Float[Tensor, " item"], generator: torch.Generator, *, counts: Float[Tensor, " item"] | None = None,
+    level: float = 0.95, draws: int = 2000,
+) -> tuple[float, float]:  # fmt: skip
     """Percentile interval of the mean, from `draws` resamples of whole items.
 
     Args:
         values: one number for each independent item (a prompt, a seed), not for each pair of one prompt.
         generator: drawn from.
+        counts: how many things each value is the sum over, where it is not one: the mean is then over all things.
         level: share of resampled means inside.
         draws: resamples.
 
     Source: Efron 1979.
     """
-    means = resampled_means(values[:, None], generator, draws=draws)[:, 0]
+    columns = values[:, None] if counts is None else torch.stack((values.double(), counts.double()), 1)
+    means = resampled_means(columns, generator, draws=draws)
+    means = means[:, 0] if counts is None else means[:, 0] / means[:, 1]
     low, high = means.quantile(means.new_tensor([(1 - level) / 2, (1 + level) / 2])).tolist()
     return low, high
 

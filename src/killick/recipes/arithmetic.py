@@ -22,12 +22,14 @@ from killick.models.transformer import TransformerConfig
 from killick.models.value import Critic
 from killick.preferences.labelers import PlackettLuce, ceiling
 from killick.preferences.pairing import pairs, part
+from killick.recipes import arithmetic_asking
 from killick.recipes.arithmetic_claims import CLAIMS
 from killick.recipes.cells import Begun, Cell, Seen, answers_shown
 from killick.recipes.claims import judge
 from killick.recipes.ledger import Note, Row, arm_name, ledger_row
 from killick.recipes.settings import check_betas, check_training
 from killick.recipes.starting import fine_tuned, leashed
+from killick.recipes.tables import Table
 from killick.rewards.counts import Counts
 from killick.rewards.fit import FitConfig, FitState, accuracy, fit
 from killick.rewards.scalar import Scalar
@@ -60,6 +62,8 @@ class Config:
         critic: compare with a critic's expectation; --no-critic compares scores with the batch mean.
         critic_from: the critic starts as a copy of the SFT policy with a head of zeros, or of a reward model that
             reads whole answers, fitted to the same rankings; the proxy stays the digit weights.
+        asking: also compare what to ask people next: at random, by an ensemble's disagreement, by Fisher information;
+            a table and a figure of accuracy against labels spent.
         sft_accuracy: stop SFT when this share of sampled answers is right.
         device: auto takes a GPU where there is one.
         workers: processes at once; 0 takes one a core.
@@ -82,6 +86,7 @@ class Config:
     overtrained: bool = False
     critic: bool = True
     critic_from: Literal["policy", "reward"] = "policy"
+    asking: bool = False
     sft_accuracy: float = 0.5
     device: str = "auto"
     workers: int = 0
@@ -153,7 +158,7 @@ def cells(config: Config) -> list[Cell]:
 
 def seconds(config: Config) -> float:
     """Rough CPU seconds of a run on one core of 2023, for the announcement."""
-    return 7 + 10 * len(config.seeds) + 0.1 * sum(cell.steps for cell in cells(config))
+    return 7 + (10 + 10 * config.asking) * len(config.seeds) + 0.1 * sum(cell.steps for cell in cells(config))
 
 
 @dataclass(frozen=True)
@@ -167,13 +172,8 @@ class Prepared:
 
 def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Prepared, dict[str, Any]]]:
     """SFT and reward model of a seed, from the cache where they are; returns them and what was found on the way."""
-    world = Arithmetic()
-    settings: dict[str, Any] = {
-        "seed": seed, "device": config.device, "sft": asdict(config.sft), "sft_accuracy": config.sft_accuracy
-    }  # fmt: skip
-    policy, tuned = yield from fine_tuned(
-        "arithmetic-sft", settings, network=config.network, world=world, build=partial(supervise, config)
-    )
+    policy, tuned = yield from starting_policy(config, seed)
+    settings = starting_settings(config, seed)
     labels = ("rankings", "k", "kappa", "temperature", "see_eos", "overtrained")
     settings |= {name: getattr(config, name) for name in labels}
     settings |= {"network": asdict(config.network), "fit": asdict(config.fit)}
@@ -189,11 +189,28 @@ def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Prepared, 
         f"Seed {seed}: SFT accuracy {found['sft_accuracy']:.3f}; reward model accuracy "
         f"{found['reward_accuracy']:.3f} at a ceiling of {found['reward_ceiling']:.3f}; weights {weights}"
     )
+    if config.asking:
+        study = arithmetic_asking.Study(seed, config.device, config.kappa, config.fit)
+        asked = yield from cached(
+            "arithmetic-asking", settings | asdict(study), build=partial(arithmetic_asking.compared, study, policy)
+        )
+        found["asking"] = asked["found"]
     critic = Critic.from_network(policy.network) if config.critic else None
     if config.critic_from == "reward":
         critic, whole = yield from judging_critic(config, seed, policy=policy, settings=settings)
         found |= whole
     return Prepared(policy, reward.requires_grad_(False), critic), found
+
+
+def starting_settings(config: Config, seed: int) -> dict[str, Any]:
+    """All that decides the starting policy, beside its network."""
+    return {"seed": seed, "device": config.device, "sft": asdict(config.sft), "sft_accuracy": config.sft_accuracy}
+
+
+def starting_policy(config: Config, seed: int) -> Generator[Note, None, tuple[TransformerPolicy, dict[str, Any]]]:
+    """The policy that imitated sums, from the cache where it is, and what was found on the way."""
+    settings, build = starting_settings(config, seed), partial(supervise, config)
+    return (yield from fine_tuned("arithmetic-sft", settings, network=config.network, world=Arithmetic(), build=build))
 
 
 def supervise(
@@ -307,3 +324,8 @@ def watch(cell: Cell, state: PPOState, *, reward: Counts) -> Iterator[Seen]:
 def claims(rows: list[Row], found: dict[str, Any]) -> list[Row]:
     """The source's figures beside ours."""
     return judge(CLAIMS, rows, found=found)
+
+
+def tables(_: list[Row], found: dict[str, Any]) -> list[Table]:
+    """What to ask next, where it was compared."""
+    return arithmetic_asking.tables(found)

@@ -136,14 +136,12 @@ def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Prepared, 
 
 def prepare_shape(config: Config, seed: int, *, shape: Shape, ready: Prepared) -> Generator[Note, None, dict[str, Any]]:
     """Put the policy and the rewards of one shape into `ready`; returns what was found on the way."""
-    network = shaped(config.network, shape)
-    settings: dict[str, Any] = {"seed": seed, "device": config.device, "sft": asdict(config.sft)}
-    policy, tuned = yield from fine_tuned(
-        "emphasis-sft", settings, network=network, world=Emphasis(), build=partial(supervise, config)
-    )
+    policy, tuned = yield from starting_policy(config, seed, shape=shape)
     lesson = Lesson(seed, config.device, shape, config.families, config.pairs, config.validation, config.noise,
                     config.hidden, config.fit)  # fmt: skip
-    settings |= {"network": asdict(network), "lesson": asdict(lesson)}
+    settings = starting_settings(config, seed) | {
+        "network": asdict(shaped(config.network, shape)), "lesson": asdict(lesson)
+    }  # fmt: skip
     learnt = yield from cached("emphasis-reward", settings, build=partial(learn, lesson, policy))
     ready.policies[shape] = policy
     for family, state in learnt["families"].items():
@@ -155,6 +153,20 @@ def prepare_shape(config: Config, seed: int, *, shape: Shape, ready: Prepared) -
         f"{found['beyond']:.2%}; reward model accuracy {right} at a ceiling of {found['reward_ceiling']:.3f}"
     )
     return found
+
+
+def starting_settings(config: Config, seed: int) -> dict[str, Any]:
+    """All that decides the starting policy, beside its network."""
+    return {"seed": seed, "device": config.device, "sft": asdict(config.sft)}
+
+
+def starting_policy(
+    config: Config, seed: int, *, shape: Shape
+) -> Generator[Note, None, tuple[TransformerPolicy, dict[str, Any]]]:
+    """The policy that imitated the corpus, from the cache where it is, and what was found on the way."""
+    settings, network = starting_settings(config, seed), shaped(config.network, shape)
+    build = partial(supervise, config)
+    return (yield from fine_tuned("emphasis-sft", settings, network=network, world=Emphasis(), build=build))
 
 
 def shaped(network: TransformerConfig, shape: Shape) -> TransformerConfig:

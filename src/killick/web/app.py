@@ -19,13 +19,17 @@ BODY = 2_000_000
 """Bytes; a longer body is refused before it is read."""
 
 
-def build(parts: Sequence[APIRouter], *, body: int = BODY, origins: Sequence[str] = ()) -> FastAPI:
+def build(
+    parts: Sequence[APIRouter], *, body: int = BODY, origins: Sequence[str] = (), hosts: Sequence[str] = ()
+) -> FastAPI:
     """An app of these parts, with `/healthz`, `/static`, and an index of their pages at `/`.
 
     Args:
         parts: routers; each brings its own pages and endpoints.
         body: bytes; a longer body is refused before it is read (413).
         origins: further origins ("http://host:port") whose pages may send; a page of this server always may.
+        hosts: names under which this server may be called, without port; any where there are none. A server of the
+            loopback names them, or a page elsewhere could point its own name at this machine and read what is here.
     """
     app = FastAPI(title="killick", summary="RLHF from preferences to policy, with the anchor in view.")
 
@@ -39,7 +43,7 @@ def build(parts: Sequence[APIRouter], *, body: int = BODY, origins: Sequence[str
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, refused)
-    app.add_middleware(Gate, body=body, origins=frozenset(origins))
+    app.add_middleware(Gate, body=body, origins=frozenset(origins), hosts=frozenset(hosts))
     return app
 
 
@@ -64,8 +68,8 @@ def refused(_: Request, error: Exception) -> JSONResponse:
 class Gate:
     """What every request passes first: pages of other origins may not write, and bodies are bounded before reading."""
 
-    def __init__(self, app: ASGIApp, *, body: int, origins: frozenset[str]):
-        self.app, self.body, self.origins = app, body, origins
+    def __init__(self, app: ASGIApp, *, body: int, origins: frozenset[str], hosts: frozenset[str]):
+        self.app, self.body, self.origins, self.hosts = app, body, origins, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, or hand on with a `receive` that stops at the bound."""
@@ -74,6 +78,9 @@ class Gate:
             return
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         origin, length = headers.get(b"origin"), headers.get(b"content-length", "0")
+        if self.hosts and named(host := headers.get(b"host", "")) not in self.hosts:
+            await say(send, 421, "host", f"This server is not called {host[:100]}.")
+            return
         if scope["method"] not in ("GET", "HEAD") and origin and not self.own(origin, headers.get(b"host", "")):
             await say(send, 403, "origin", f"Pages of {origin[:100]} may not write here.")
             return
@@ -95,6 +102,12 @@ class Gate:
     def own(self, origin: str, host: str) -> bool:
         """Whether a page comes from here."""
         return origin in self.origins or origin in (f"http://{host}", f"https://{host}")
+
+
+def named(host: str) -> str:
+    """A Host header without its port; an address of six has its colons in brackets."""
+    name, colon, port = host.rpartition(":")
+    return (name if colon and port.isdigit() else host).lower()
 
 
 async def say(send: Send, status: int, field: str, reason: str) -> None:

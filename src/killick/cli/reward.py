@@ -1,0 +1,110 @@
+"""`killick reward`: reward models from people's labels."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from killick.flags import nearest, settings
+from killick.types import Refusal
+
+if TYPE_CHECKING:
+    from killick.recipes.reward_fit import Fitted
+
+HELP = """usage: killick reward COMMAND ...
+
+Reward models from labels.
+
+commands (each has --help):
+  fit                    fit a world's own reward model to the labels of a store, and say how right it is
+
+start with:  killick label --world arithmetic
+then:        killick reward fit --from-store arithmetic.labels.db --world arithmetic
+"""
+ABOUT = """Fit a world's own reward model to people's labels, and print how often it is right on prompts that it did
+not learn from, beside the ceiling that the annotators' own noise sets. The newest revision of each label counts;
+skipped and flagged ones are left out and counted, a tie teaches one half, a ranking weighs as much as a pair."""
+
+
+def reward(given: list[str]) -> None:
+    """`killick reward`: find the command that is meant."""
+    if not given or given[0] in ("-h", "--help"):
+        print(HELP, end="")
+    elif given[0] == "fit":
+        fit(given[1:])
+    else:
+        raise Refusal(f"killick reward has no command {given[0]!r}{nearest(given[0], ['fit'])}; see --help.")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What to learn from.
+
+    Attributes:
+        from_store: the labels: an SQLite file or a postgresql:// URL, as killick label keeps them.
+        world: whose samples were labelled: arithmetic, emphasis or answers.
+        out: a folder for reward.safetensors and results.json; without it nothing is kept.
+        seed: of the split by prompt and of the fit.
+    """
+
+    from_store: str
+    world: str
+    out: Path | None = None
+    seed: int = 0
+
+
+def fit(given: list[str]) -> None:
+    """`killick reward fit`: read the store, fit, print, save."""
+    asked = settings("reward fit", Fit, given=given, about=ABOUT)
+    try:
+        from killick.preferences.store import Store
+    except ImportError as error:
+        raise Refusal(
+            f"killick reward fit needs the extra prefs ({error.name} is missing): pip install 'killick[prefs]'."
+        ) from error
+    import torch
+
+    from killick.recipes.reward_fit import check_free, fit_reward, save
+    from killick.recipes.world_items import judged
+    from killick.recipes.world_labels import read_labels
+
+    torch.set_num_threads(1)
+    judged(asked.world)
+    if "://" not in asked.from_store and not Path(asked.from_store).exists():
+        raise Refusal(f"There is no store {asked.from_store}; killick label --world {asked.world} begins one.")
+    if asked.out is not None:
+        check_free(asked.out)
+    with Store(asked.from_store) as store:
+        labels = read_labels(store.export(), asked.world, seed=asked.seed)
+    fitted = fit_reward(labels, asked.world, seed=asked.seed)
+    print("\n".join(told(fitted)))
+    if asked.out is not None:
+        save(fitted, asked.out)
+        print(f"The reward model is in {asked.out}.")
+
+
+def told(fitted: "Fitted") -> list[str]:
+    """What is known of it, a line each."""
+    facts = fitted.facts
+    people = ", ".join(facts["annotators"])
+    left = ", ".join(f"{count} {reason}" for reason, count in facts["left_out"].items()) or "none"
+    lines = [
+        f"{facts['labels']} labels by {people}; left out: {left}.",
+        f"Learned from {facts['pairs']} pairs; judged by {facts['held_pairs']} pairs of {facts['held_prompts']} other "
+        f"prompts ({facts['held_ties']} ties among them are not counted).",
+        f"accuracy  {facts['accuracy']:.3f}  [{facts['accuracy_low']:.3f}, {facts['accuracy_high']:.3f}]  "
+        "95 %, prompts resampled",
+        ceiling_line(facts),
+    ]
+    if facts["weights"] is not None:
+        lines.append("weights   " + "  ".join(f"{name} {weight:+.2f}" for name, weight in facts["weights"].items()))
+    return lines
+
+
+def ceiling_line(facts: dict[str, Any]) -> str:
+    """The ceiling with its interval, or why there is none."""
+    if facts["ceiling"] is None:
+        return "ceiling   not known: it takes items that two annotators or more have labelled (--overlap 2)"
+    return (
+        f"ceiling   {facts['ceiling']:.3f}  [{facts['ceiling_low']:.3f}, {facts['ceiling_high']:.3f}]  "
+        f"from the annotators' agreement (kappa {facts['kappa']:.2f} per deviation of quality)"
+    )

@@ -1,0 +1,130 @@
+"""Each annotator's noise: the kappa of the Bradley-Terry labeler, estimated from labels alone, without any gold."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import torch
+
+from killick.ops.noise import PULL, Choices, ceiling_of, most_likely
+from killick.preferences.verdicts import Verdict
+
+SURE = 1.96
+"""Deviations on either side of an estimate that hold the truth in 95 of 100 cases."""
+BLOCKS = 512
+"""Blocks whose strengths are integrated out at once."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """An annotator's kappa, per deviation of the responses' strengths, and what follows from it.
+
+    Args:
+        kappa: 1 / noise; negative for one who stands against the others.
+        interval: of kappa, 95 %.
+        ceiling: the largest share of this annotator's labels, on pairs drawn at random, that any judge can foresee.
+        ceiling_interval: the same from the ends of kappa's.
+    """
+
+    kappa: float
+    interval: tuple[float, float]
+    ceiling: float
+    ceiling_interval: tuple[float, float]
+
+
+def noise(verdicts: Sequence[Verdict]) -> tuple[dict[str, Noise | None], Noise | None]:
+    """The noise of each annotator, and that of all as if they were one.
+
+    Kappas come from how far annotators agree with each other (and with themselves, where responses are compared more
+    than once, as in a tournament): without any overlap labels say nothing about noise, and two annotators who meet on
+    single pairs only tell the product of their kappas. Such a one is None: not known.
+    """
+    names = sorted({verdict.annotator for verdict in verdicts})
+    if not names:
+        return {}, None
+    number = {name: place for place, name in enumerate(names)}
+    each = estimates(len(names), batches(verdicts, number))
+    (pooled,) = estimates(1, batches(verdicts, dict.fromkeys(names, 0)))
+    return dict(zip(names, each, strict=True)), pooled
+
+
+def estimates(annotators: int, choices: list[Choices]) -> list[Noise | None]:
+    """Maximum likelihood with the interval of the observed information."""
+    kappa, information = most_likely(annotators, choices)
+    deviation = torch.linalg.inv(information + torch.eye(annotators) / PULL**2).diagonal().sqrt()
+    return [told(*pair) for pair in zip(kappa.tolist(), deviation.tolist(), strict=True)]
+
+
+def told(kappa: float, deviation: float) -> Noise | None:
+    """One estimate with its intervals; None where the labels tell it neither from 0 nor to within 1."""
+    if deviation > max(1.0, abs(kappa)):
+        return None
+    low, high = kappa - SURE * deviation, kappa + SURE * deviation
+    least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
+    points = torch.tensor([kappa, least, max(abs(low), abs(high))], dtype=torch.double)
+    ceiling, *ends = ceiling_of(points).tolist()
+    return Noise(kappa, (low, high), ceiling, (ends[0], ends[1]))
+
+
+def batches(verdicts: Sequence[Verdict], number: dict[str, int]) -> list[Choices]:
+    """The verdicts as choices, blocks of one size together.
+
+    Args:
+        verdicts: the table.
+        number: of each annotator.
+    """
+    sizes: dict[int, list[list[Verdict]]] = {}
+    for block in blocks(verdicts):
+        sizes.setdefault(len({name for verdict in block for name in verdict.names()}), []).append(block)
+    return [
+        gathered(same[start : start + BLOCKS], slots, number=number)
+        for slots, same in sorted(sizes.items()) for start in range(0, len(same), BLOCKS)
+    ]  # fmt: skip
+
+
+def blocks(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
+    """Verdicts that share responses, directly or by way of others, stand together."""
+    home: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        met = {id(home[name]): home[name] for name in verdict.names() if name in home}
+        largest = max(met.values(), key=len, default=list[Verdict]())
+        for other in met.values():
+            if other is not largest:
+                largest += other
+                home.update(dict.fromkeys((name for moved in other for name in moved.names()), largest))
+        largest.append(verdict)
+        home.update(dict.fromkeys(verdict.names(), largest))
+    return list({id(block): block for block in home.values()}.values())
+
+
+def gathered(same: Sequence[Sequence[Verdict]], slots: int, *, number: dict[str, int]) -> Choices:
+    """Blocks of one size as tensors; choices that were made several times are one row with their weight."""
+    weights: dict[tuple[int, int, int, tuple[int, ...]], float] = {}
+    for place, block in enumerate(same):
+        slot: dict[str, int] = {}
+        for verdict in block:
+            own = [slot.setdefault(name, len(slot)) for name in verdict.names()]
+            for chosen, among, weight in choices(verdict):
+                key = (place, number[verdict.annotator], own[chosen], tuple(sorted(own[each] for each in among)))
+                weights[key] = weights.get(key, 0.0) + weight
+    among = torch.zeros(len(weights), slots, dtype=torch.bool)
+    for row, key in enumerate(weights):
+        among[row, list(key[3])] = True
+    rows = torch.tensor([key[:3] for key in weights])
+    return Choices(len(same), rows, among, torch.tensor(list(weights.values()), dtype=torch.double))
+
+
+def choices(verdict: Verdict) -> Iterator[tuple[int, tuple[int, ...], float]]:
+    """A ranking as the choices that lead to it: what was chosen, from what, and how often.
+
+    Where responses tie, their order is any with the same chance: each choice counts by how often it is met. A tied
+    pair is half a choice of each.
+    """
+    place = verdict.place
+    for best in sorted(set(place)):
+        tied = [number for number, its in enumerate(place) if its == best]
+        worse = [number for number, its in enumerate(place) if its > best]
+        for gone in range(len(tied)):
+            sets = list(combinations(tied, len(tied) - gone))
+            for left in sets if len(tied) - gone + len(worse) > 1 else ():
+                yield from ((chosen, (*left, *worse), 1 / (len(sets) * len(left))) for chosen in left)

@@ -1,0 +1,117 @@
+"""The labelling page for tests: a desk over a store, asked in this process or served to a browser."""
+
+import re
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from html import unescape
+from typing import Any
+
+import pytest
+import uvicorn
+from fastapi.testclient import TestClient
+from httpx import Response
+from playwright.sync_api import Browser, sync_playwright
+
+from killick.preferences.store import Annotator, Item, Label, Store
+from killick.web.app import build
+from killick.web.labelling import labelling
+from killick.web.people import PART, Desk
+
+BASE = "http://127.0.0.1:8000"
+HOSTS = ("127.0.0.1", "localhost", "::1")
+
+
+def ranking(count: int, *, prompt: str = "Name a bird.") -> Item:
+    """A question with so many responses."""
+    return Item(prompt, tuple(f"Bird {number}" for number in range(count)), kind="ranking")
+
+
+def client(desk: Desk, token: str = "") -> TestClient:
+    """A browser without scripts, logged in where a token is given."""
+    found = TestClient(build([labelling(desk)], body=200_000, hosts=HOSTS), base_url=BASE, follow_redirects=False)
+    if token:
+        assert found.post("/label/login", data={"token": token}).status_code == 303
+    return found
+
+
+def fields(page: Response | str) -> dict[str, str]:
+    """The hidden fields of the card's form, as a browser would send them."""
+    text = page if isinstance(page, str) else page.text
+    form = text[text.index('id="answer"') : text.index("</form>", text.index('id="answer"'))]
+    found = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', form)
+    return {name: unescape(value) for name, value in found if name != "number"}
+
+
+def undo_fields(page: Response | str) -> dict[str, str]:
+    """The fields of the undo's form."""
+    text = page if isinstance(page, str) else page.text
+    form = text[text.index('id="undo"') :]
+    return {name: unescape(value) for name, value in re.findall(r'name="(item|key)" value="([^"]*)"', form)}
+
+
+@dataclass
+class Hand:
+    """An annotator without a browser, who reads the next card from the answer, as the page's script does."""
+
+    client: Any
+    page: str = field(default="")
+
+    def open(self) -> None:
+        """The first card."""
+        self.page = self.client.get("/label").text
+
+    def say(self, choice: str, **more: Any) -> Response:
+        """Answer the card."""
+        said: Response = self.client.post(
+            "/label/answer", data={**fields(self.page), "choice": choice, **more}, headers={PART: "card"}
+        )
+        self.page = said.text
+        return said
+
+
+def labels(store: Store) -> list[tuple[Item, Label]]:
+    """What holds."""
+    return list(store.export())
+
+
+def alone(store: Store, name: str = "me") -> Annotator:
+    """The one who labels without a token."""
+    store.add_annotator(name)
+    return next(one for one in store.annotators() if one.name == name)
+
+
+@contextmanager
+def served(desk: Desk) -> Iterator[str]:
+    """The page on a port of this machine."""
+    listening = socket.create_server(("127.0.0.1", 0), backlog=256)
+    app = build([labelling(desk)], body=200_000, hosts=HOSTS)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False, ws="none", lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        server.force_exit = True  # a connection that a browser keeps open is no reason to wait
+        thread.join()
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """The system's Chromium without a window."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if found is None:
+        pytest.skip("no Chromium: .ci/services installs one")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        try:
+            yield chromium
+        finally:
+            chromium.close()

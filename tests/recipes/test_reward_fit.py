@@ -1,0 +1,76 @@
+"""From labels to a reward model: what people prefer comes out, as right as their noise allows, and survives a file."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from killick.models.weights import read
+from killick.recipes.reward_fit import WEIGHTS, Fitted, fit_reward, load, save
+from killick.recipes.world_labels import read_labels
+from killick.types import Refusal
+from labelled import arithmetic_items, emphasis_items, labels
+
+
+def fitted(items: list, world: str, *, annotators: int, kappa: float = 2.0) -> Fitted:
+    """The whole way from items."""
+    return fit_reward(read_labels(labels(items, annotators=annotators, kappa=kappa), world, seed=0), world, seed=0)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_even_digits_come_out_positive_and_the_accuracy_lies_by_its_ceiling(k: int) -> None:
+    """Kappa 2, last digits all different: of 45 pairs 25 differ in parity. Ceiling (25 sigma(2) + 20 / 2) / 45 = .7115.
+
+    The digit weights can reach it here, since answers differ in their last digit only. Accuracy: 90 held-out rankings
+    or more, three standard errors of as many pairs; the ceiling from agreement takes strengths for normal, which they are not.
+    """
+    found = fitted(arithmetic_items(400 if k == 2 else 120, k=k), "arithmetic", annotators=3)
+    weights = list(found.facts["weights"].values())
+    assert min(weights[::2]) > 0.05
+    assert max(weights[1::2]) < -0.05
+    assert found.facts["accuracy"] == pytest.approx(0.7115, abs=3 * (0.7115 * 0.2885 / 90) ** 0.5)
+    assert found.facts["accuracy_low"] < 0.7115 < found.facts["accuracy_high"]
+    assert found.facts["ceiling"] == pytest.approx(0.7115, abs=0.04)
+    assert found.facts["ceiling_low"] < found.facts["ceiling"] < found.facts["ceiling_high"]
+
+
+def test_without_overlap_the_ceiling_is_not_known() -> None:
+    """One annotator: a single opinion of each item has no noise that could be seen."""
+    facts = fitted(arithmetic_items(120), "arithmetic", annotators=1).facts
+    assert (facts["ceiling"], facts["kappa"]) == (None, None)
+
+
+def test_other_worlds_have_their_own_reward_models(tmp_path: Path) -> None:
+    """Emphasis: tokens of high value please; no weight a symbol, and the file gives the same scores bit for bit."""
+    found = fitted(emphasis_items(200), "emphasis", annotators=1, kappa=20.0)
+    assert found.facts["weights"] is None
+    assert found.facts["accuracy"] > 0.7
+    save(found, tmp_path)
+    rollout = read_labels(labels(emphasis_items(60), annotators=1), "emphasis", seed=0).preference.rollout
+    with torch.no_grad():
+        assert torch.equal(load(tmp_path)(rollout), found.model(rollout))
+
+
+def test_a_saved_model_is_read_back_and_nothing_is_overwritten(tmp_path: Path) -> None:
+    """Weights bit for bit, results as plain numbers."""
+    found = fitted(arithmetic_items(120), "arithmetic", annotators=2)
+    save(found, tmp_path / "rm")
+    assert torch.equal(load(tmp_path / "rm").state_dict()["weights"], found.model.state_dict()["weights"])
+    assert json.loads((tmp_path / "rm" / "results.json").read_text()) == found.facts
+    with pytest.raises(Refusal, match="is there already, and nothing is overwritten"):
+        save(found, tmp_path / "rm")
+
+
+def test_a_file_without_its_weights_is_refused_by_name(tmp_path: Path) -> None:
+    """A copy with the tensor deleted (O-08), and a file of another kind."""
+    save(fitted(arithmetic_items(120), "arithmetic", annotators=1), tmp_path)
+    settings, tensors = read(tmp_path / WEIGHTS)
+    save_file({"tokens": tensors["tokens"]}, tmp_path / WEIGHTS, {"killick": json.dumps(settings)})
+    assert "weights" not in load_file(tmp_path / WEIGHTS)
+    with pytest.raises(Refusal, match='does not fit the world arithmetic.*Missing key.*"weights"'):
+        load(tmp_path)
+    save_file(tensors, tmp_path / WEIGHTS, {"killick": json.dumps({"kind": "policy"})})
+    with pytest.raises(Refusal, match="holds no reward model of a world"):
+        load(tmp_path)
