@@ -8,6 +8,7 @@ from typing import Any
 
 _HOMES = {
     "Adam": "optimiser",
+    "AnswerTable": "worlds.listed",
     "Answers": "worlds.answers",
     "Arithmetic": "worlds.arithmetic",
     "BradleyTerry": "preferences.labelers",
@@ -23,6 +24,8 @@ _HOMES = {
     "Head": "rewards.head",
     "Labeler": "types",
     "Leash": "algorithms.leash",
+    "Listed": "types",
+    "Measured": "algorithms.listed",
     "NonFinite": "types",
     "PPOConfig": "algorithms.ppo_config",
     "PPOState": "algorithms.ppo",
@@ -53,6 +56,7 @@ _HOMES = {
     "Vocabulary": "types",
     "World": "types",
     "accuracy": "rewards.fit",
+    "best_beta": "algorithms.listed",
     "best_of_n": "algorithms.best_of_n",
     "best_of_n_curve": "algorithms.best_of_n",
     "ceiling": "preferences.labelers",
@@ -62,18 +66,21 @@ _HOMES = {
     "fit": "rewards.fit",
     "load_run": "report.frame",
     "log_partition": "algorithms.tilt",
+    "measure": "algorithms.listed",
     "mlp": "rewards.layers",
     "neighbours": "preferences.pairing",
     "pairs": "preferences.pairing",
     "part": "preferences.pairing",
     "pool_weights": "algorithms.best_of_n",
     "ppo": "algorithms.ppo",
+    "read_table": "worlds.listed_csv",
     "reinforce": "algorithms.reinforce",
     "restore": "state",
     "sft": "algorithms.sft",
     "snapshot": "state",
     "standardise": "rewards.fit",
     "tilt": "algorithms.tilt",
+    "win_rate": "algorithms.best_of_n",
 }
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605
