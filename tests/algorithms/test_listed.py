@@ -6,15 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from killick.algorithms.best_of_n import exact_law
-from killick.algorithms.listed import Measured, best_beta, every_beta, measure
-from killick.algorithms.tilt import tilt
+from killick.algorithms.listed import best_beta, every_beta, measure, measure_best_of, measure_tilted
 from killick.types import Listed, Refusal
 from killick.worlds.listed import FIVE, TWO, AnswerTable, numbers
-
-
-def tilted(table: AnswerTable, beta: float) -> Measured:
-    return measure(tilt(table.reference.log(), table.reward, beta=beta), table)
 
 
 @pytest.mark.parametrize(
@@ -31,7 +25,7 @@ def tilted(table: AnswerTable, beta: float) -> Measured:
 def test_each_beta_of_the_source_gives_its_row(
     beta: float, proxy: float, gold: float, kl: float, gaming: float
 ) -> None:
-    found = tilted(FIVE, beta)
+    found = measure_tilted(FIVE, beta=beta)
     assert (found.proxy, found.gold, found.kl, found.gaming) == pytest.approx((proxy, gold, kl, gaming), abs=5.1e-5)
 
 
@@ -40,18 +34,18 @@ def test_the_reference_itself_and_the_best_answer_alone() -> None:
     assert isinstance(FIVE, Listed)
     at_home = measure(FIVE.reference.log(), FIVE)
     assert (at_home.proxy, at_home.gold, at_home.kl, at_home.gaming) == pytest.approx((0.43, 0.30, 0, 0.05), abs=1e-12)
-    free = tilted(FIVE, 0)
+    free = measure_tilted(FIVE, beta=0)
     assert (free.proxy, free.gold, free.kl, free.gaming) == pytest.approx((1.6, -1, math.log(20), 1))
     assert free.win_rate == pytest.approx(0.975)
 
 
 def test_the_best_gold_of_the_tilted_family_is_below_that_of_best_of_two_and_four() -> None:
     beta = best_beta(FIVE)
-    best = tilted(FIVE, beta)
+    best = measure_tilted(FIVE, beta=beta)
     assert beta == pytest.approx(0.953, abs=1e-3)
     assert (best.gold, best.kl) == pytest.approx((0.49965, 0.191), abs=5e-4)
     for n in (2, 4):
-        kept = measure(exact_law(FIVE.reference, FIVE.reward, n=n).log(), FIVE)
+        kept = measure_best_of(FIVE, n=n)
         assert kept.gold is not None
         assert best.gold is not None
         assert kept.gold > best.gold
@@ -73,7 +67,7 @@ def test_where_gold_is_the_reward_no_leash_is_best_and_where_it_is_its_opposite_
 def test_without_gold_there_is_no_best_beta_and_no_gaming_share() -> None:
     with pytest.raises(Refusal, match="needs gold"):
         best_beta(TWO)
-    found = tilted(TWO, 1)
+    found = measure_tilted(TWO, beta=1)
     assert (found.gold, found.gaming) == (None, None)
     # .2 e / (.8 + .2 e) = .4046: it wins against .8 and ties against .2, the other ties against .8.
     assert found.win_rate == pytest.approx(0.4046 * 0.9 + 0.5954 * 0.4, abs=1e-4)
@@ -83,11 +77,11 @@ def test_equal_rewards_leave_the_reference_at_every_beta() -> None:
     table = AnswerTable(("a", "b"), numbers(0.3, 0.7), numbers(2, 2), numbers(0, 1))
     assert every_beta(table)[-1] == 0
     for beta in (*every_beta(table)[:-1:50], 1e-6):
-        assert tilted(table, beta).kl == pytest.approx(0, abs=1e-12)
+        assert measure_tilted(table, beta=beta).kl == pytest.approx(0, abs=1e-12)
 
 
 def test_an_answer_that_is_never_given_stays_so() -> None:
     table = AnswerTable(("a", "b", "c"), numbers(0.5, 0.5, 0), numbers(0, 1, 50), numbers(0, 1, 50))
-    assert tilted(table, 0).proxy == 1
+    assert measure_tilted(table, beta=0).proxy == 1
     assert torch.isfinite(torch.tensor(every_beta(table))).all()
     assert every_beta(table)[0] == pytest.approx(100)

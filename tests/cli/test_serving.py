@@ -21,7 +21,7 @@ def test_it_answers_until_it_is_stopped() -> None:
         port = probe.getsockname()[1]
     server = subprocess.Popen([sys.executable, "-m", "killick", "serve", "--port", str(port)], stdout=subprocess.PIPE)
     try:
-        for _ in range(150):
+        for _ in range(600):
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5) as said:
                     assert said.read() == b'{"status":"ok"}'

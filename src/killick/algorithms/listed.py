@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from killick.algorithms.best_of_n import win_rate
+from killick.algorithms.best_of_n import exact_law, win_rate
 from killick.algorithms.tilt import tilt
 from killick.ops.kl import exact_kl
 from killick.types import Listed, Refusal
@@ -46,6 +46,16 @@ def measure(policy: Float[Tensor, " answer"], table: Listed) -> Measured:
         None if table.gold is None else float(p @ table.gold),
         None if table.gaming is None else float(p[table.gaming].sum()),
     )
+
+
+def measure_tilted(table: Listed, *, beta: float) -> Measured:
+    """What the optimum of E[reward] - beta KL gives (`algorithms/tilt.py`)."""
+    return measure(tilt(table.reference.log(), table.reward, beta=beta), table)
+
+
+def measure_best_of(table: Listed, *, n: int) -> Measured:
+    """What best-of-n gives, by its exact law (`algorithms/best_of_n.py`)."""
+    return measure(exact_law(table.reference, table.reward, n=n).log(), table)
 
 
 def every_beta(table: Listed, count: int = 200) -> list[float]:

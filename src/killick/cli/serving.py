@@ -40,9 +40,10 @@ def serve(given: list[str]) -> None:
         import uvicorn
 
         from killick.web.app import build
+        from killick.web.leash import leash
     except ImportError as error:
         raise Refusal(
             f"killick serve needs the extra web ({error.name} is missing): pip install 'killick[web]'."
         ) from error
-    print(f"http://{options.host}:{options.port}/docs  (Ctrl-C to stop)", flush=True)
-    uvicorn.run(build([]), host=options.host, port=options.port, log_level="warning", access_log=False)
+    print(f"http://{options.host}:{options.port}/  (Ctrl-C to stop)", flush=True)
+    uvicorn.run(build([leash()]), host=options.host, port=options.port, log_level="warning", access_log=False)

@@ -118,16 +118,14 @@ Policies = list[tuple[str, float | None, "Measured"]]
 
 def policies(table: "AnswerTable", betas: Sequence[float], *, ns: Sequence[int]) -> Policies:
     """The reference, the optimum of each beta, and best-of-n."""
-    from killick.algorithms.best_of_n import exact_law
-    from killick.algorithms.listed import measure
-    from killick.algorithms.tilt import tilt as optimum
+    from killick.algorithms.listed import measure, measure_best_of, measure_tilted
     from killick.ops.kl import best_of_n_bound
 
-    reference = table.reference.log()
-    tilted = [(f"beta {beta:g}", None, optimum(reference, table.reward, beta=beta)) for beta in betas]
-    best = [(f"best of {n}", best_of_n_bound(n), exact_law(table.reference, table.reward, n=n).log()) for n in ns]
-    everyone = [("reference", None, reference), *tilted, *best]
-    return [(name, bound, measure(policy, table)) for name, bound, policy in everyone]
+    return [
+        ("reference", None, measure(table.reference.log(), table)),
+        *((f"beta {beta:g}", None, measure_tilted(table, beta=beta)) for beta in betas),
+        *((f"best of {n}", best_of_n_bound(n), measure_best_of(table, n=n)) for n in ns),
+    ]
 
 
 def policies_table(rows: Policies, *, rule: str) -> dict[str, Any]:
@@ -148,11 +146,10 @@ def best_words(table: "AnswerTable", rows: Policies) -> str:
     """The most gold that any beta gives, and which best-of-n gives more."""
     if table.gold is None:
         return "Without a column gold nobody knows which beta is best."
-    from killick.algorithms.listed import best_beta, every_beta, measure
-    from killick.algorithms.tilt import tilt as optimum
+    from killick.algorithms.listed import best_beta, every_beta, measure_tilted
 
     beta = best_beta(table)
-    best = measure(optimum(table.reference.log(), table.reward, beta=beta), table)
+    best = measure_tilted(table, beta=beta)
     assert best.gold is not None
     if beta == every_beta(table)[0]:
         most = f"No beta gives more gold than the reference itself ({rows[0][2].gold:.4f})"

@@ -6,9 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from killick.algorithms.best_of_n import exact_law
-from killick.algorithms.listed import Measured, every_beta, measure
-from killick.algorithms.tilt import tilt
+from killick.algorithms.listed import Measured, every_beta, measure_best_of, measure_tilted
 from killick.report.picture import Picture
 from killick.report.style import COLOURS, INK
 from killick.types import Listed
@@ -28,13 +26,9 @@ def leash(table: Listed, *, betas: Sequence[float], ns: Sequence[int]) -> Pictur
         betas: marked along the curve.
         ns: of the best-of-n points.
     """
-
-    def tilted(beta: float) -> Measured:
-        return measure(tilt(table.reference.log(), table.reward, beta=beta), table)
-
-    curve = [tilted(beta) for beta in every_beta(table)]
-    marks = [(format(beta, "g"), tilted(beta)) for beta in betas]
-    bests = [(str(n), measure(exact_law(table.reference, table.reward, n=n).log(), table)) for n in ns]
+    curve = [measure_tilted(table, beta=beta) for beta in every_beta(table)]
+    marks = [(format(beta, "g"), measure_tilted(table, beta=beta)) for beta in betas]
+    bests = [(str(n), measure_best_of(table, n=n)) for n in ns]
     columns = {"proxy": "reward: what the optimiser sees"} | (
         {} if table.gold is None else {"gold": "gold: what people want"}
     )
