@@ -14,6 +14,7 @@ COMMANDS = {
     "run": ("runs:run", "RECIPE [options]", "run a recipe into a folder of its own and print its ledger"),
     "report": ("runs:report", "DIR [--open]", "redraw the figures and the page of a run, from its folder alone"),
     "compare": ("runs:compare", "DIR DIR", "lay two runs over each other"),
+    "best-of": ("best_of:best_of", "[options]", "choose among your own variants by any reward; read the winners"),
     "tilt": ("tilt:tilt", "[--table FILE]", "the exact leash: reward, gold and KL by beta, best-of-n beside it"),
     "serve": ("serving:serve", "[--port N]", "a small server on this machine"),
     "lab": ("exercises:lab", "[new DIR]", "exercises: functions to fill in, tests that teach, complete loops around"),
