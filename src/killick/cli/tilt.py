@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ABOUT = """The policy that earns most reward at beta per nat of KL, p_ref x exp(reward / beta): computed, not trained.
 
-Without --table it shows the two answers and the five answers of the docs (docs/science.md, The exact leash). With it,
+Without --table it shows the two answers and the five answers of docs/best-of-n.md. With it,
 your own CSV: a line of column names, then a line for each answer. p_ref (its probability before, summing to 1) and
 reward (what the optimiser sees) are needed; answer (its text), gold (what people want, in the unit of reward) and
 gaming (1 where an answer games the reward) may be missing. Without a column gaming, the answers whose reward is above
