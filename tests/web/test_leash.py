@@ -111,6 +111,10 @@ def test_a_table_of_ones_own_pasted_or_as_a_file_and_then_another_beta(client: T
         assert shown(said.text)["proxy"] == pytest.approx((0.4 * 2.71828 + 0.3 * 20.08554) / 3.59587, abs=1e-4)
         assert unescape(said.text).count(OWN) == 1  # it goes back and forth with the form
     assert shown(client.post("/leash", data={"table": OWN, "beta": "0"}).text)["gaming"] == 1
+    # Rewards from 0 to 3 have a slider from .01 to 100, whose middle is 1; a thousand times as far, 1000.
+    assert 'required value="1"' in client.post("/leash", data={"table": OWN}).text
+    far = OWN.replace(",3,", ",3000,").replace(",1,", ",1000,")
+    assert 'required value="1000"' in client.post("/leash", data={"table": far}).text
 
 
 def test_a_table_that_cannot_be_read_is_told_and_not_lost(client: TestClient) -> None:

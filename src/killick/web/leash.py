@@ -43,19 +43,23 @@ def leash() -> APIRouter:
 
     @router.post("/leash", response_class=HTMLResponse)
     def own(
-        beta: Annotated[str, Form()] = BETA,
+        beta: Annotated[str, Form()] = "",
         table: Annotated[str, Form()] = "",
         file: Annotated[bytes, File()] = b"",
     ) -> HTMLResponse:
-        """The same over a person's own table, sent with every question since it is kept nowhere."""
+        """The same over a person's own table, sent with every question since it is kept nowhere.
+
+        Without a beta it is the middle of the slider, whatever the unit of the rewards.
+        """
         data = file or table.encode()
         try:
             found = read_table(data)
             if len(found.answers) > SHOWN:
                 raise Refusal(f"The page shows {SHOWN} answers at most; killick tilt --table FILE takes more.")
         except Refusal as error:
-            return answered(FIVE, beta, text=table, problem=str(error))
-        return answered(found, beta, text=data.decode("utf-8-sig"), own=True)
+            return answered(FIVE, BETA, text=table, problem=str(error))
+        low, high = reach(found)
+        return answered(found, beta or f"{math.sqrt(low * high):.2g}", text=data.decode("utf-8-sig"), own=True)
 
     return router
 
@@ -144,7 +148,7 @@ def number(value: float) -> str:
     """Three decimals, or powers of ten where three decimals say nothing; rounding's own dust is 0."""
     if abs(value) < 1e-12:
         return "0.000"
-    return rounded(value, ".3f" if 1e-3 <= abs(value) < 1e6 else ".2e")
+    return rounded(value, ".3f" if 1e-3 <= abs(value) < 1e5 else ".2e")
 
 
 def percent(share: float) -> str:

@@ -34,7 +34,7 @@
   function number(value) {
     const size = Math.abs(value);
     if (size < 1e-12) return "0.000";
-    return size >= 1e-3 && size < 1e6 ? value.toFixed(3) : value.toExponential(2);
+    return size >= 1e-3 && size < 1e5 ? value.toFixed(3) : value.toExponential(2);
   }
   const percent = (share) => `${(100 * share).toFixed(1)} %`;
 
