@@ -220,3 +220,8 @@ def test_nothing_is_drawn_before_a_terminal_is_known_to_be_one(monkeypatch: pyte
     monkeypatch.setitem(sys.modules, "rich.live", None)
     with module.console({"beta=0,seed=0": 1}) as said:
         assert isinstance(said, Plain)
+
+
+def test_a_persons_text_does_not_steer_the_terminal() -> None:
+    table = {"title": "t", "note": "n", "columns": ["answer"], "rows": [["a\x1b[2J\nb\u202e\u00e9"]]}
+    assert table_lines(table)[-1] == "a [2J b \u00e9"

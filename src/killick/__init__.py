@@ -8,6 +8,7 @@ from typing import Any
 
 _HOMES = {
     "Adam": "optimiser",
+    "AnswerTable": "worlds.listed",
     "Answers": "worlds.answers",
     "Arithmetic": "worlds.arithmetic",
     "Asking": "models.asking",
@@ -29,6 +30,8 @@ _HOMES = {
     "Head": "rewards.head",
     "Labeler": "types",
     "Leash": "algorithms.leash",
+    "Listed": "types",
+    "Measured": "algorithms.listed",
     "NonFinite": "types",
     "PPOConfig": "algorithms.ppo_config",
     "PPOState": "algorithms.ppo",
@@ -63,6 +66,7 @@ _HOMES = {
     "Words": "models.words",
     "World": "types",
     "accuracy": "rewards.fit",
+    "best_beta": "algorithms.listed",
     "best_of_n": "algorithms.best_of_n",
     "best_of_n_curve": "algorithms.best_of_n",
     "ceiling": "preferences.labelers",
@@ -74,6 +78,7 @@ _HOMES = {
     "judged_pairs": "preferences.rows",
     "load_run": "report.frame",
     "log_partition": "algorithms.tilt",
+    "measure": "algorithms.listed",
     "mlp": "rewards.layers",
     "neighbours": "preferences.pairing",
     "pairs": "preferences.pairing",
@@ -81,6 +86,7 @@ _HOMES = {
     "pool_weights": "algorithms.best_of_n",
     "ppo": "algorithms.ppo",
     "read_preferences": "preferences.files",
+    "read_table": "worlds.listed_csv",
     "reinforce": "algorithms.reinforce",
     "restore": "state",
     "review": "worlds.brand",
@@ -91,6 +97,7 @@ _HOMES = {
     "text_pairs": "preferences.text_pairs",
     "tilt": "algorithms.tilt",
     "write_preferences": "preferences.files",
+    "win_rate": "algorithms.best_of_n",
 }
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605

@@ -117,8 +117,13 @@ def number(value: float | None) -> str:
 
 
 def told(value: str | int | float | None) -> str:
-    """A cell of a table: words and counts as they are, other numbers with three decimals."""
-    return str(value) if isinstance(value, (str, int)) else number(value)
+    """A cell of a table: words and counts as they are, other numbers with three decimals.
+
+    What is no printable character becomes a space: a person's text must not steer the terminal.
+    """
+    if isinstance(value, str):
+        return "".join(letter if letter.isprintable() else " " for letter in value)
+    return str(value) if isinstance(value, int) else number(value)
 
 
 def table_lines(table: Mapping[str, Any], width: int = 100) -> list[str]:

@@ -263,6 +263,31 @@ class World(Protocol):
         ...
 
 
+@runtime_checkable
+class Listed(Protocol):
+    """One question with every answer listed, so that each expectation is a sum; float64."""
+
+    @property
+    def reference(self) -> Float[Tensor, " answer"]:
+        """Probabilities, summing to 1."""
+        ...
+
+    @property
+    def reward(self) -> Float[Tensor, " answer"]:
+        """What the optimiser sees."""
+        ...
+
+    @property
+    def gold(self) -> Float[Tensor, " answer"] | None:
+        """What people want; None where nobody knows it."""
+        ...
+
+    @property
+    def gaming(self) -> Bool[Tensor, " answer"] | None:
+        """The answers that game the reward; None where nobody knows them."""
+        ...
+
+
 def check_speaks(policy: Policy, world: World) -> None:
     """Refuse a policy that cannot say what the world's responses are made of.
 

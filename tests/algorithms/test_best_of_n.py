@@ -1,31 +1,34 @@
 import math
+from typing import cast
 
 import pytest
 import torch
 
-from killick.algorithms.best_of_n import best_of_n, best_of_n_curve, exact_law, pool_weights
+from killick.algorithms.best_of_n import best_of_n, best_of_n_curve, exact_law, pool_weights, win_rate
 from killick.ops.kl import best_of_n_bound, exact_kl
 from killick.types import Refusal
+from killick.worlds.listed import FIVE
 
-REFERENCE = torch.tensor([0.30, 0.35, 0.15, 0.15, 0.05], dtype=torch.float64)
-PROXY = torch.tensor([1, 0.7, -0.5, -0.8, 1.6], dtype=torch.float64)
-GOLD = torch.tensor([1, 0.7, -0.5, -0.8, -1.0], dtype=torch.float64)
+REFERENCE, PROXY, GOLD = FIVE.reference, FIVE.reward, cast(torch.Tensor, FIVE.gold)
 
 
 @pytest.mark.parametrize(
-    ("n", "kl", "bound", "proxy", "gold"),
+    ("n", "kl", "bound", "proxy", "gold", "win"),
     [
-        (2, 0.1771, 0.1931, 0.8170, 0.5635),
-        (4, 0.5729, 0.6363, 1.0479, 0.5656),
-        (8, 1.0351, 1.2044, 1.1923, 0.3172),
-        (16, 1.5138, 1.8351, 1.3356, -0.1201),
-        (64, 2.7685, 3.1745, 1.5775, -0.9250),
+        (2, 0.1771, 0.1931, 0.8170, 0.5635, 0.6539),
+        (4, 0.5729, 0.6363, 1.0479, 0.5656, 0.7723),
+        (8, 1.0351, 1.2044, 1.1923, 0.3172, 0.8485),
+        (16, 1.5138, 1.8351, 1.3356, -0.1201, 0.8976),
+        (64, 2.7685, 3.1745, 1.5775, -0.9250, 0.9684),
     ],
 )
-def test_the_exact_law_of_five_answers_comes_out(n: int, kl: float, bound: float, proxy: float, gold: float) -> None:
+def test_the_exact_law_of_five_answers_comes_out(
+    n: int, kl: float, bound: float, proxy: float, gold: float, win: float
+) -> None:
     law = exact_law(REFERENCE, PROXY, n=n)
-    found = (exact_kl(law.log(), REFERENCE.log()), law @ PROXY, law @ GOLD)
-    assert [float(x) for x in found] == pytest.approx([kl, proxy, gold], abs=5.1e-5)
+    found = (exact_kl(law.log(), REFERENCE.log()), law @ PROXY, law @ GOLD, win_rate(law, REFERENCE, scores=PROXY))
+    assert [float(x) for x in found] == pytest.approx([kl, proxy, gold, win], abs=5.1e-5)
+    assert found[3] <= n / (n + 1)
     assert best_of_n_bound(n) == pytest.approx(bound, abs=5.1e-5)
     assert float(law.sum()) == pytest.approx(1, abs=1e-12)
 
@@ -34,6 +37,14 @@ def test_the_exact_law_of_five_answers_comes_out(n: int, kl: float, bound: float
 def test_equal_scores_leave_the_reference_as_it_is(n: int) -> None:
     law = exact_law(REFERENCE, torch.zeros(5, dtype=torch.float64), n=n)
     assert law.tolist() == pytest.approx(REFERENCE.tolist(), abs=1e-12)
+
+
+def test_a_win_against_oneself_is_a_coin_flip_and_a_tie_half_a_win() -> None:
+    """The reference wins half the time, ties or none. (0, 0, 1) with thirds: the last wins 2/3 and ties 1/3: 5/6."""
+    third, scores = torch.full((3,), 1 / 3, dtype=torch.float64), torch.tensor([0.0, 0.0, 1.0])
+    assert win_rate(REFERENCE, REFERENCE, scores=PROXY) == pytest.approx(0.5)
+    assert win_rate(third, third, scores=scores) == pytest.approx(0.5)
+    assert win_rate(torch.tensor([0.0, 0.0, 1.0]), third, scores=scores) == pytest.approx(5 / 6)
 
 
 def test_an_answer_that_the_reference_never_gives_is_never_kept() -> None:

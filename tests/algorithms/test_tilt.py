@@ -1,4 +1,5 @@
 import math
+from typing import cast
 
 import pytest
 import torch
@@ -8,11 +9,9 @@ from hypothesis import strategies as st
 from killick.algorithms.tilt import log_partition, tilt
 from killick.ops.kl import exact_kl
 from killick.types import NonFinite, Refusal
+from killick.worlds.listed import FIVE, TWO
 
-# Five answers to one product question: on brand clean, on brand plain, repeats a word, wrong material, promise thrice.
-REFERENCE = torch.tensor([0.30, 0.35, 0.15, 0.15, 0.05], dtype=torch.float64).log()
-REWARD = torch.tensor([1, 0.7, -0.5, -0.8, 1.6], dtype=torch.float64)
-GOLD = torch.tensor([1, 0.7, -0.5, -0.8, -1.0], dtype=torch.float64)
+REFERENCE, REWARD, GOLD = FIVE.reference.log(), FIVE.reward, cast(torch.Tensor, FIVE.gold)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +34,7 @@ def test_the_table_of_five_answers_comes_out(beta: float, proxy: float, gold: fl
 
 @pytest.mark.parametrize(("beta", "second"), [(10, 0.216), (1, 0.405), (0.5, 0.649), (0.25, 0.932)])
 def test_the_table_of_two_answers_comes_out(beta: float, second: float) -> None:
-    policy = tilt(torch.tensor([0.8, 0.2]).log(), torch.tensor([0.0, 1.0]), beta=beta).exp()
+    policy = tilt(TWO.reference.log(), TWO.reward, beta=beta).exp()
     assert policy.tolist() == pytest.approx([1 - second, second], abs=5.1e-4)
 
 
@@ -51,6 +50,12 @@ def test_at_beta_zero_the_best_answers_share_equally() -> None:
     policy = tilt(reference, torch.tensor([[1.0, 2.0, 2.0, 9.0]]), beta=0.0)
     # Answer 3 scores most, but the reference never gives it.
     assert policy.exp().tolist() == [[0.0, 0.5, 0.5, 0.0]]
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.5])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_policy_is_as_precise_as_what_it_is_made_of(beta: float, dtype: torch.dtype) -> None:
+    assert tilt(REFERENCE.to(dtype), REWARD.to(dtype), beta=beta).dtype == dtype
 
 
 def test_scores_that_would_overflow_exp_give_the_right_limit() -> None:

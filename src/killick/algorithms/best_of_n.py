@@ -33,13 +33,37 @@ def exact_law(
     if n < 1:
         raise Refusal(f"Best-of-n needs n of at least 1, not {n}.")
     p = reference.double()
-    pair = (*scores.shape, scores.shape[-1])
-    mine, other = scores[..., :, None].expand(pair), scores[..., None, :].expand(pair)
-    mass = p[..., None, :].expand(pair)
-    below = torch.where(other < mine, mass, 0.0).sum(-1)
-    tied = torch.where(other == mine, mass, 0.0).sum(-1)
+    below, tied = mass(p, scores)
     kept = (below + tied) ** n - below**n
     return torch.where(p > 0, kept * p / tied.clamp(min=torch.finfo(p.dtype).tiny), 0.0)
+
+
+def win_rate(
+    policy: Float[Tensor, " answer"], reference: Float[Tensor, " answer"], *, scores: Float[Tensor, " answer"]
+) -> float:
+    """Chance that an answer of the policy scores above one of the reference, a tie counting half; at most n/(n + 1)
+    for best-of-n.
+
+    Args:
+        policy: probabilities.
+        reference: probabilities.
+        scores: of the answers.
+
+    Source: Beirami et al. 2024, arXiv 2401.01879.
+    """
+    below, tied = mass(reference.double(), scores)
+    return float(policy.double() @ (below + tied / 2))
+
+
+def mass(
+    p: Float[Tensor, "*prompt answer"], scores: Float[Tensor, "*prompt answer"]
+) -> tuple[Float[Tensor, "*prompt answer"], Float[Tensor, "*prompt answer"]]:
+    """For each answer, the probability of a lower score, and of its own."""
+    ordered, order = scores.sort(-1)
+    upto = torch.nn.functional.pad(p.gather(-1, order).cumsum(-1), (1, 0))
+    lower, higher = (torch.searchsorted(ordered, scores.contiguous(), side=side) for side in ("left", "right"))
+    below = upto.gather(-1, lower)
+    return below, upto.gather(-1, higher) - below
 
 
 def pool_weights(size: int, n: int) -> Float[Tensor, " rank"]:

@@ -32,7 +32,7 @@ def tilt(
     reward = reward.where(possible, -torch.inf)
     best = reward.max(-1, keepdim=True).values
     if beta == 0:
-        return torch.where(reward == best, 0.0, -torch.inf).log_softmax(-1)
+        return torch.zeros_like(reward).where(reward == best, -torch.inf).log_softmax(-1)
     # The best reward is taken off first: it cancels, and nothing is divided up to overflow.
     return (reference + (reward - best) / beta).log_softmax(-1)
 

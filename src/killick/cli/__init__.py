@@ -22,6 +22,8 @@ COMMANDS = {
     ),
     "reward": ("reward:reward", "fit [options]", "a reward model from people's labels, with its accuracy and ceiling"),
     "prefs": ("prefs:prefs", "WORD FILE ...", "preference files: check, convert, stats, split"),
+    "best-of": ("best_of:best_of", "[options]", "choose among your own variants by any reward; read the winners"),
+    "tilt": ("tilt:tilt", "[--table FILE]", "the exact leash: reward, gold and KL by beta, best-of-n beside it"),
     "serve": ("serving:serve", "[--port N]", "a small server on this machine"),
     "models": ("models:models", "[list|make]", "the language models that come with killick, and how each is made"),
     "lab": ("exercises:lab", "[new DIR]", "exercises: functions to fill in, tests that teach, complete loops around"),

@@ -83,10 +83,12 @@ def app() -> "FastAPI":
 def parts() -> "list[APIRouter]":
     """What is served, one router a line."""
     from killick.cli.practising import offers
+    from killick.web.leash import leash
     from killick.web.practice import practice
 
     return [
         practice(offers()),
+        leash(),
     ]
 
 
