@@ -52,7 +52,9 @@ def agreement(given: list[str]) -> None:
     for words, count in left.items():
         print(f"{count} {words} left out")
     if not table:
-        raise Refusal(f"{asked.store or asked.file} holds no label of a named annotator, so there is nothing to compare.")
+        raise Refusal(
+            f"{asked.store or asked.file} holds no label of a named annotator, so there is nothing to compare."
+        )
     print("\n".join(told(measured(table))))
 
 
@@ -114,8 +116,12 @@ def told(found: "Agreement") -> list[str]:
 
 def notes(found: "Agreement") -> list[str]:
     """What the columns mean, and what is missing."""
-    said = ["Brackets are 95 % intervals. First shown: share of choices that went to what was shown first; p is the chance"]
-    said.append(f"that somebody without a leaning strays as far. Ties among them, not counted there: {found.leaning.ties}.")
+    said = [
+        "Brackets are 95 % intervals. First shown: share of choices that went to what was shown first; p is the chance"
+    ]
+    said.append(
+        f"that somebody without a leaning strays as far. Ties among them, not counted there: {found.leaning.ties}."
+    )
     if any(one.noise is None for one in found.annotators.values()):
         said.append(
             "A kappa that is not known takes more overlap: three annotators or more on the same items tell each one's."

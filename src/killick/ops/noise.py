@@ -139,7 +139,9 @@ def most_likely(
     for _ in range(steps):
         parts = [marginal(kappa, batch)[1:] for batch in batches]
         slope = sum((part[0] for part in parts), -hold * kappa)
-        values, vectors = torch.linalg.eigh(sum((part[1] for part in parts), hold * torch.eye(annotators, dtype=kappa.dtype)))
+        values, vectors = torch.linalg.eigh(
+            sum((part[1] for part in parts), hold * torch.eye(annotators, dtype=kappa.dtype))
+        )
         step = vectors @ ((vectors.T @ slope) / values.abs().clamp(min=hold))
         step = step / step.abs().max().clamp(min=1)
         kappa = kappa + step

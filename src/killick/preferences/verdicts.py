@@ -49,7 +49,9 @@ def latest(verdicts: Iterable[Verdict]) -> list[Verdict]:
 
 def place_of(groups: Sequence[Sequence[int]]) -> tuple[int, ...]:
     """Places from groups of ties, best first: ((2,), (0, 1)) gives (1, 1, 0)."""
-    return tuple(place for _, place in sorted((number, place) for place, group in enumerate(groups) for number in group))
+    return tuple(
+        place for _, place in sorted((number, place) for place, group in enumerate(groups) for number in group)
+    )
 
 
 def by_item(verdicts: Iterable[Verdict]) -> Iterator[list[Verdict]]:
