@@ -42,7 +42,8 @@ def tell(recipe: ModuleType, config: Any) -> Told:
             told.notes.extend(notes)
         _, seen = recipe.begin(config, cell, prepared=ready[cell.seed])
         for event in seen:
-            told.rows.append(event.row)
+            if event.row is not None:
+                told.rows.append(event.row)
             told.samples.extend(event.samples)
     return told
 

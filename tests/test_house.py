@@ -75,8 +75,8 @@ def test_public_names_are_sorted_and_complete() -> None:
         assert getattr(killick, name).__module__ == f"killick.{killick._HOMES[name]}"
     # What a user builds with: every class of the rooms and every loop, but for what they hand each other.
     private = {"Block", "Cache", "Collected", "FitStep", "Leashed", "RewardModel", "Rows", "SFTStep", "Targets"}
-    private |= {"BadField", "FormSpec", "Scanned", "Strict", "Written"}  # of preference files, with their readers
-    private |= {"csv_records", "json_records", "lines", "parquet_records", "records", "replacing"}
+    private |= {"BadField", "FormSpec", "Scanned", "Split", "Strict", "Summary", "Written"}
+    private |= {"csv_records", "json_records", "lines", "parquet_records", "picked", "records", "replacing"}
     for room in ("algorithms", "models", "preferences", "rewards", "worlds"):
         for path in (SOURCE / room).glob("*.py"):
             if path.stem.startswith("store"):  # needs an extra: from killick.preferences.store import Store

@@ -26,9 +26,15 @@ def rollout(count: int = 4) -> Rollout:
 
 
 def test_finite_numbers_pass_in_silence() -> None:
-    """Of any shape with the batch first, and none at all."""
-    for values in (torch.zeros(3), torch.full((2, 3, 4), -1e30), torch.zeros(0)):
+    """Of any shape with the batch first, and none at all; also where their sum overflows (4 x 3e38 in float32)."""
+    for values in (torch.zeros(3), torch.full((2, 3, 4), -1e30), torch.zeros(0), torch.full((4,), 3e38)):
         check_finite("scores are", values)
+
+
+def test_infinities_that_cancel_are_still_seen() -> None:
+    """Their sum is NaN, not 0."""
+    with pytest.raises(NonFinite, match="row 0, 1"):
+        check_finite("scores are", torch.tensor([math.inf, -math.inf]))
 
 
 @pytest.mark.parametrize("poison", [math.nan, math.inf, -math.inf])

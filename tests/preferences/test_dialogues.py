@@ -31,7 +31,7 @@ def dialogue(*said: str) -> Turns:
 
 
 def test_the_prompt_is_the_whole_shared_run() -> None:
-    chosen, rejected = dialogue("Name a bird", "Heron", "Another?", "Gull"), dialogue("Name a bird", "Heron", "Another?", "Cod")  # fmt: skip
+    chosen, rejected = (dialogue("Name a bird", "Heron", "Another?", last) for last in ("Gull", "Cod"))
     assert part_dialogues(chosen, rejected) == (chosen[:3], chosen[3:], rejected[3:])
 
 
@@ -41,7 +41,7 @@ def test_one_that_goes_on_where_the_other_ends_shares_all_of_the_shorter_and_is_
     assert common(short, long) == common(long, short) == 2
     with pytest.raises(BadField, match="chosen: is the beginning of the other"):
         part_dialogues(short, long)
-    with pytest.raises(BadField, match="not the assistant's|beginning of the other"):
+    with pytest.raises(BadField, match="chosen: first differs in a turn that is not the assistant's"):
         part_dialogues(long, short)
 
 
@@ -135,11 +135,13 @@ def test_a_dialogue_in_one_text() -> None:
 
 @pytest.mark.parametrize("text", ["Human: a", "x\n\nHuman: a", "", "\n\nHuman: \n\nAssistant: b"])
 def test_what_is_no_such_dialogue_is_refused(text: str) -> None:
-    with pytest.raises(BadField, match="must begin with|is empty"):
+    with pytest.raises(BadField, match=r"must begin with|is empty"):
         from_hh(text, "chosen")
 
 
-@pytest.mark.parametrize("said", [(Turn("system", "a"),), dialogue("a\n\nHuman: b", "c"), dialogue("a", "b\n\nAssistant: c")])  # fmt: skip
+@pytest.mark.parametrize(
+    "said", [(Turn("system", "a"),), dialogue("a\n\nHuman: b", "c"), dialogue("a", "b\n\nAssistant: c")]
+)
 def test_what_would_read_back_as_other_turns_is_not_written(said: Turns) -> None:
     with pytest.raises(BadField, match="neither the human's"):
         to_hh(said)

@@ -33,7 +33,7 @@ def written(path: Path, text: str) -> Path:
 def test_all_bad_rows_are_told_and_none_is_half_read(tmp_path: Path) -> None:
     """Six lines: good, blank, a trailing comma, a list, good, cut."""
     path = written(tmp_path / "a.jsonl", GOOD + '\n{"prompt":"a",}\n[1,2]\n' + GOOD + '{"prompt": "a')
-    with pytest.raises(BadRows, match="3 bad rows .line 3, is not JSON") as refused:
+    with pytest.raises(BadRows, match=r"3 bad rows \(line 3, is not JSON") as refused:
         read_preferences(path)
     assert [bad.line for bad in refused.value.rows] == [3, 4, 6]
     rows, bad = read_preferences(path, skip_bad=True)
@@ -51,7 +51,8 @@ def test_rows_are_refused_one_by_one_with_line_field_and_reason(tmp_path: Path) 
         '{"prompt": "a", "chosen": "b"}',
     ]
     _, bad = read_preferences(written(tmp_path / "a.jsonl", "\n".join(lines)), skip_bad=True)
-    assert [(each.line, each.field) for each in bad] == [(1, "prompt"), (2, "chosen"), (3, "chosen"), (4, "chosen"), (6, "rejected")]  # fmt: skip
+    told = {each.line: each.field for each in bad}
+    assert told == {1: "prompt", 2: "chosen", 3: "chosen", 4: "chosen", 6: "rejected"}
 
 
 def test_a_cell_of_csv_that_is_no_json_is_a_bad_row(tmp_path: Path) -> None:
@@ -150,7 +151,7 @@ def test_no_locale_decides_the_encoding(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written_is_counted_and_leaves_no_file(tmp_path: Path) -> None:
     ranked = [read(MANY | {"ranking": ranking}, "ranking") for ranking in ([0, 1, 2], [[0, 1], 2], [[0, 2], 1])]
-    with pytest.raises(Refusal, match=r"this row has no single best response \(2, the first is row 2\)"):
+    with pytest.raises(Refusal, match=r"this row has no single best response \(2, the first at row 2\)"):
         write_preferences(tmp_path / "a.jsonl", ranked, form="choice")
     assert os.listdir(tmp_path) == []
 

@@ -37,8 +37,7 @@ def test_six_lines_of_which_three_are_broken(tmp_path: Path) -> None:
     assert [line for line, _ in found(tmp_path / "a.jsonl", content)] == [1, 3, 4, 5, 6]
     said = wrong(tmp_path / "a.jsonl", content)
     assert [line for line, _ in said] == [3, 4, 6]
-    for (_, reason), part in zip(said, ("is not JSON at column", "is JSON, but no object", "is not JSON at column 12")):
-        assert reason.startswith(part)
+    assert [reason[:14] for _, reason in said] == ["is not JSON at", "is JSON, but n", "is not JSON at"]
     assert not any("sec" in reason for _, reason in said)
 
 
@@ -133,7 +132,7 @@ def test_parquet_rows_are_counted_from_one(tmp_path: Path) -> None:
 
 
 def test_a_gzip_file_is_read_as_what_is_in_it(tmp_path: Path) -> None:
-    assert found(tmp_path / "a.jsonl.gz", gzip.compress(ROW + b"\n" + ROW)) == [(1, {"prompt": "a"}), (2, {"prompt": "a"})]  # fmt: skip
+    assert found(tmp_path / "a.jsonl.gz", gzip.compress(b"\n" + ROW)) == [(2, {"prompt": "a"})]
 
 
 # Whole files

@@ -8,7 +8,8 @@ from killick.preferences.dialogues import BadField
 from killick.preferences.reading import read
 from killick.preferences.rows import PreferenceRow, Turn
 
-USER, GOOD, POOR = {"role": "user", "content": "Name a bird"}, {"role": "assistant", "content": "Heron"}, {"role": "assistant", "content": "Cod"}  # fmt: skip
+USER = {"role": "user", "content": "Name a bird"}
+GOOD, POOR = ({"role": "assistant", "content": name} for name in ("Heron", "Cod"))
 PAIR = {"prompt": "Name a bird", "chosen": "Heron", "rejected": "Cod"}
 TWO = {"prompt": "p", "first": "a", "second": "b"}
 MANY = {"prompt": "p", "responses": ["a", "b", "c"]}
@@ -26,7 +27,7 @@ def test_four_layouts_of_one_pair_are_one_row() -> None:
             {
                 "chosen": "\n\nHuman: Name a bird\n\nAssistant: Heron",
                 "rejected": "\n\nHuman: Name a bird\n\nAssistant: Cod",
-            },  # fmt: skip
+            },
             PAIR | {"extra": {"any": "thing"}, "prompt_id": 7},
         )
     ]
@@ -114,7 +115,8 @@ def test_preferences_scores_choices_and_rankings_become_places() -> None:
 
 def test_the_rows_of_helpsteer3_are_read_as_they_are() -> None:
     """Their -3: the first is much better."""
-    row = read({"domain": "x", "context": [USER], "response1": "Cod", "response2": "Heron", "overall_preference": 2}, "strength")  # fmt: skip
+    answers = {"response1": "Cod", "response2": "Heron"}
+    row = read({"domain": "x", "context": [USER], **answers, "overall_preference": 2}, "strength")
     assert (row.place, row.strength, row.prompt) == ((1, 0), 2, (Turn("user", "Name a bird"),))
 
 
@@ -138,4 +140,5 @@ def test_responses_stand_as_they_were_shown_unless_told() -> None:
 def test_an_implicit_prompt_is_read_where_another_column_is_called_prompt() -> None:
     """`--form implicit` does not look at it."""
     assert read({"prompt": 7, "chosen": [USER, GOOD], "rejected": [USER, POOR]}, "implicit") == read(PAIR, "pairs")
-    assert read({"chosen": "Birds are loud", "rejected": "Birds are dinosaurs"}, "pairs").prompt[0].content == "Birds are"  # fmt: skip
+    row = read({"chosen": "Birds are loud", "rejected": "Birds are dinosaurs"}, "pairs")
+    assert row.prompt == (Turn("user", "Birds are"),)

@@ -11,7 +11,7 @@ from killick.preferences.lines import records
 from killick.preferences.saving import check_free, replacing, save, schema
 from killick.types import Refusal
 
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"prompt": "a\n“é” 日本 \U0001f469\u200d\U0001f52c\u2028", "scores": [1.0, 2.0]},
     {"prompt": "b", "annotator": "ann"},
 ]
@@ -60,9 +60,11 @@ def test_a_file_is_not_written_over_unless_told(tmp_path: Path) -> None:
 
 def test_a_file_that_appears_meanwhile_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    with pytest.raises(Refusal, match="exists"), replacing(path) as file:
-        file.write(b"new")
-        path.write_bytes(b"somebody else's")
+    saving = replacing(path)
+    saving.__enter__().write(b"new")
+    path.write_bytes(b"somebody else's")
+    with pytest.raises(Refusal, match="exists"):
+        saving.__exit__(None, None, None)
     assert path.read_bytes() == b"somebody else's"
     assert os.listdir(tmp_path) == ["a.jsonl"]
 

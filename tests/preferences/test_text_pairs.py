@@ -1,5 +1,6 @@
 """From rows to labels, margins and groups: closed forms of ties and rankings, and what is left out and counted."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ from killick.preferences.text_pairs import TextPairs, text_pairs
 
 def ranking(groups: list[Any], count: int, **more: Any) -> PreferenceRow:
     """A ranking of the responses "0", "1", ..."""
-    return read({"prompt": "p", "responses": [str(i) for i in range(count)], "ranking": groups, **more}, "ranking")
+    responses = [str(i) for i in range(count)]
+    return read({"prompt": "p", "responses": responses, "ranking": groups, **more}, "ranking")
 
 
 def comparison(preference: str, first: str = "a", second: str = "b", **more: Any) -> PreferenceRow:
@@ -76,13 +78,14 @@ def test_k_responses_give_all_pairs_in_one_group(k: int, count: int) -> None:
 def test_ties_inside_a_ranking_give_no_strict_pair() -> None:
     """[[a], [b, c], [d]]: five strict pairs."""
     found = text_pairs([ranking([[0], [1, 2], [3]], 4)], ties="out")
-    pairs = {(found.responses[i][0].content, found.responses[j][0].content) for i, j in zip(found.chosen, found.rejected, strict=True)}  # fmt: skip
-    assert pairs == {("0", "1"), ("0", "2"), ("0", "3"), ("1", "3"), ("2", "3")}
+    said = [response[0].content for response in found.responses]
+    pairs = sorted(said[i] + said[j] for i, j in zip(found.chosen, found.rejected, strict=True))
+    assert pairs == ["01", "02", "03", "13", "23"]
 
 
 def test_a_long_ranking_weighs_no_more_than_a_short_one() -> None:
     """Scores in rank order (0, 1) and (3, 2, 1, 0): .760150 averaged inside each first; pooled it would be .365070."""
-    found = text_pairs([ranking([0, 1], 2), read({"prompt": "q", "responses": list("0123"), "ranking": [0, 1, 2, 3]}, "ranking")])  # fmt: skip
+    found = text_pairs([ranking([0, 1], 2), ranking([0, 1, 2, 3], 4, prompt="q")])
     assert len(found) == 7
     assert loss(found, [0.0, 1.0, 3.0, 2.0, 1.0, 0.0])[0].item() == pytest.approx(0.760150, abs=1e-5)
 
@@ -153,7 +156,8 @@ def test_equal_responses_that_are_kept_cost_log_2_and_teach_nothing() -> None:
     assert text_pairs([row]).counts == {"equal responses": 1}
     found = text_pairs([row], equal="keep")
     assert found.chosen[0] == found.rejected[0]
-    only = TextPairs(found.prompts, found.responses, *([each[0]] for each in (found.chosen, found.rejected, found.label, found.margin, found.group)))  # fmt: skip
+    columns = ("chosen", "rejected", "label", "margin", "group")
+    only = replace(found, **{name: getattr(found, name)[:1] for name in columns})
     value, gradient = loss(only, [3.0, 1.0]).tolist()
     assert value == pytest.approx(0.693147, abs=1e-5)
     assert gradient == 0

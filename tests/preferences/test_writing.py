@@ -15,6 +15,8 @@ from killick.preferences.writing import SURE, TOGETHER, write
 
 modest = settings(max_examples=30, deadline=None, derandomize=True)
 MANY = {"prompt": "p", "responses": ["a", "b", "c"]}
+SHOWN = "the order in which responses were shown is lost"
+BELOW = "the order of the responses below the best is lost"
 TWO = {"prompt": "p", "first": "a", "second": "b"}
 
 
@@ -94,12 +96,12 @@ def test_equal_responses_give_no_pair_and_are_told() -> None:
 @pytest.mark.parametrize(
     ("record", "source", "target", "lost"),
     [
-        (TWO | {"strength": -2}, "strength", "pairs", ["strength is lost", "the order in which responses were shown is lost"]),
+        (TWO | {"strength": -2}, "strength", "pairs", ["strength is lost", SHOWN]),
         (TWO | {"strength": -2}, "strength", "comparison", []),
         (TWO | {"strength": -2}, "strength", "soft", ["strength is lost"]),
         (TWO | {"probability": 0.7}, "soft", "comparison", ["probability is lost"]),
         (MANY | {"scores": [1, 2, 3]}, "scores", "ranking", ["scores is lost"]),
-        (MANY | {"scores": [1, 2, 3]}, "scores", "choice", ["scores is lost", "the order of the responses below the best is lost"]),
+        (MANY | {"scores": [1, 2, 3]}, "scores", "choice", ["scores is lost", BELOW]),
         (MANY | {"choice": 1}, "choice", "ranking", ["responses that nobody compared are written as tied"]),
         (MANY | {"ranking": [0, 1, 2]}, "ranking", "ranking", []),
     ],
@@ -137,7 +139,7 @@ def test_what_would_be_read_as_another_prompt_is_refused() -> None:
     row = PreferenceRow((Turn("user", "p"),), responses, (0, 1), shown=False)
     with pytest.raises(BadField, match="another prompt"):
         write(row, "implicit", messages=True)
-    with pytest.raises(BadField, match="another prompt|same"):
+    with pytest.raises(BadField, match=r"another prompt|same"):
         write(row, "hh")
     joined = PreferenceRow(
         (Turn("user", "Name a"),), ((Turn("assistant", "b c"),), (Turn("assistant", "b d"),)), (0, 1)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
+from io import TextIOWrapper
 
 from killick.flags import nearest
 from killick.recipes import RECIPES
@@ -20,6 +21,7 @@ COMMANDS = {
         "people say which is better, on a page; annotators, progress, backup",
     ),
     "reward": ("reward:reward", "fit [options]", "a reward model from people's labels, with its accuracy and ceiling"),
+    "prefs": ("prefs:prefs", "WORD FILE ...", "preference files: check, convert, stats, split"),
     "serve": ("serving:serve", "[--port N]", "a small server on this machine"),
     "lab": ("exercises:lab", "[new DIR]", "exercises: functions to fill in, tests that teach, complete loops around"),
     "cache": ("runs:cache", "[clear]", "stages kept from earlier runs (SFT, reward models)"),
@@ -53,6 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     signal.signal(signal.SIGTERM, interrupt)
+    for stream in (sys.stdout, sys.stderr):  # a terminal that knows ASCII only shows the rest as escapes (O-16)
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     given = [word for word in given if word != "--debug"]
     try:
         command(given)

@@ -85,8 +85,12 @@ class Agreement:
     noise: Noise | None
 
 
-def agreement(verdicts: Sequence[Verdict]) -> Agreement:
+def agreement(verdicts: Sequence[Verdict], *, with_noise: bool = True) -> Agreement:
     """Everything that a table of verdicts tells about its annotators; of two on one item by one annotator, the last.
+
+    Args:
+        verdicts: the table.
+        with_noise: also fit how noisy each annotator is, which takes seconds where the rest takes none.
 
     Raises:
         Refusal: where two verdicts on one item are about different responses.
@@ -97,7 +101,7 @@ def agreement(verdicts: Sequence[Verdict]) -> Agreement:
     numbers = torch.tensor([pair for pair, given in enumerate(answers) for _ in given], dtype=torch.long)
     values = torch.tensor([value for given in answers for value in given.values()], dtype=torch.double)
     names = sorted({verdict.annotator for verdict in table})
-    noises, pooled = noise(table)
+    noises, pooled = noise(table) if with_noise else (dict.fromkeys(names), None)
     met, agreed = meetings(answers, names)
     return Agreement(
         items=len(items),

@@ -1,6 +1,5 @@
 """Texts, message lists and dialogues: checked, and taken apart into a prompt and what follows it. Pure."""
 
-import os
 import re
 import unicodedata
 from typing import Any
@@ -101,9 +100,10 @@ def without(dialogue: Turns, prompt: Turns) -> Turns:
     return dialogue[len(prompt) :] if dialogue[: len(prompt)] == prompt else dialogue
 
 
-def common(first: Turns, second: Turns) -> int:
-    """How many turns two dialogues share at their beginning: all of the shorter, where it is one (O-10)."""
-    return len(os.path.commonprefix([first, second]))
+def common(first: Turns | str, second: Turns | str) -> int:
+    """How many turns or characters two share at their beginning: all of the shorter, where it is one (O-10)."""
+    both = zip(first, second, strict=False)
+    return next((k for k, (one, other) in enumerate(both) if one != other), min(len(first), len(second)))
 
 
 def part_dialogues(chosen: Turns, rejected: Turns) -> tuple[Turns, Turns, Turns]:
@@ -133,7 +133,7 @@ def part_texts(chosen: str, rejected: str) -> tuple[str, str, str]:
     """
     if chosen == rejected:
         raise BadField("rejected", "is the same text as chosen")
-    k = len(os.path.commonprefix([chosen, rejected]))
+    k = common(chosen, rejected)
     while k and not (boundary(chosen, k) and boundary(rejected, k)):
         k -= 1
     prompt = chosen[:k].rstrip()

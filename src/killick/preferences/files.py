@@ -1,7 +1,7 @@
 """Preference files: read row by row with every bad line told, or all at once or not at all; written whole."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -133,37 +133,81 @@ def write_preferences(
     Raises:
         Refusal: where the place is taken or the form cannot hold a row: what is missing, how often, and where first.
     """
-    path = Path(path)
-    layout(path)
+    return put(Path(path), lambda: enumerate(rows, 1), form=form, messages=messages, force=force, at="row")
+
+
+def convert(
+    source: Path, target: Path, *, to: str, form: str | None = None, messages: bool | None = None,
+    skip_bad: bool = False, force: bool = False,
+) -> tuple[Counter[str], list[BadRow]]:  # fmt: skip
+    """Write a file's rows in another form or layout, one row in memory at a time.
+
+    Args:
+        source: read twice.
+        target: as `write_preferences` has it, with `messages` and `force`.
+        to: the form to write.
+        form: of the source; found by the columns where none is given.
+        messages: see `write_preferences`.
+        skip_bad: leave bad rows out instead of refusing the file.
+        force: see `write_preferences`.
+
+    Returns:
+        What `write_preferences` does, and the bad rows that were left out.
+
+    Raises:
+        Refusal: as `read_preferences` and `write_preferences` do.
+    """
+    bad: list[BadRow] = []
+
+    def good() -> Iterator[tuple[int, PreferenceRow]]:
+        bad.clear()
+        for line, _, row in scan_preferences(source, form):
+            if isinstance(row, BadRow):
+                bad.append(row)
+            else:
+                yield line, row
+        if bad and not skip_bad:
+            raise BadRows(source, bad)
+
+    return put(target, good, form=to, messages=messages, force=force, at="line"), bad
+
+
+def put(
+    path: Path, rows: Callable[[], Iterable[tuple[int, PreferenceRow]]], *, form: str, messages: bool | None,
+    force: bool, at: str,
+) -> Counter[str]:  # fmt: skip
+    """Write numbered rows: look whether all can be, then do it."""
+    kind, _ = layout(path)
     check_free(path, force=force)
-    told, plain, columns = survey(rows, form, messages=messages)
-    wordy = not plain
-    found = (record for row in rows for record in write(row, form, messages=wordy).records)
-    types = schema(columns, messages=wordy) if path.suffix == ".parquet" else None
-    save(path, found, columns=columns, schema=types, force=force)
+    told, wordy, columns = survey(rows(), form, messages=messages, at=at)
+    records = (record for _, row in rows() for record in write(row, form, messages=wordy).records)
+    types = schema(columns, messages=wordy) if kind == "parquet" else None
+    save(path, records, columns=columns, schema=types, force=force)
     return told
 
 
-def survey(rows: Iterable[PreferenceRow], form: str, *, messages: bool | None) -> tuple[Counter[str], bool, list[str]]:
-    """Whether all rows can be written in a form, as strings or only as messages, with which columns, losing what.
+def survey(
+    rows: Iterable[tuple[int, PreferenceRow]], form: str, *, messages: bool | None, at: str
+) -> tuple[Counter[str], bool, list[str]]:
+    """What rows lose in a form, whether they have to be messages, and the columns that they need.
 
     Raises:
-        Refusal: where one cannot.
+        Refusal: where one cannot be written.
     """
     if form not in FORMS:
         raise Refusal(f"There is no form {form!r}; there are {', '.join(FORMS)}.")
-    plain = not messages
+    wordy = bool(messages)
     told: Counter[str] = Counter()
     wrong: dict[str, list[int]] = {}
     columns: dict[str, None] = {}
-    for number, row in enumerate(rows, 1):
+    for number, row in rows:
         try:
-            written = write(row, form, messages=not plain)
+            written = write(row, form, messages=wordy)
         except BadField as error:
             try:
-                if messages is not None or not plain:
+                if messages is not None or wordy:
                     raise
-                written, plain = write(row, form, messages=True), False
+                written, wordy = write(row, form, messages=True), True
             except BadField:
                 wrong.setdefault(error.reason, []).append(number)
                 continue
@@ -172,6 +216,6 @@ def survey(rows: Iterable[PreferenceRow], form: str, *, messages: bool | None) -
         for record in written.records:
             columns.update(dict.fromkeys(record))
     if wrong:
-        reasons = "; ".join(f"{why} ({len(at)}, the first is row {at[0]})" for why, at in wrong.items())
-        raise Refusal(f"The form {form} cannot hold these rows: {reasons}; nothing was written.")
-    return told, plain, sorted(columns, key=lambda name: name in TRAITS)
+        reasons = "; ".join(f"{why} ({len(lines)}, the first at {at} {lines[0]})" for why, lines in wrong.items())
+        raise Refusal(f"The form {form} cannot hold all rows: {reasons}; nothing was written.")
+    return told, wordy, sorted(columns, key=lambda name: name in TRAITS)

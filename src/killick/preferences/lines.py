@@ -1,7 +1,7 @@
 """From a file to records, one at a time: JSON lines, CSV or Parquet by the file's suffix, gzip where it ends in .gz.
 
-What is wrong with a line is told with its number, counted from 1 as an editor does; what is wrong with the whole file is
-a `Refusal`. Text is UTF-8 whatever the locale, with or without a byte order mark, and only a line feed ends a line
+What is wrong with a line is told with its number, counted from 1 as an editor does; what is wrong with the whole file
+is a `Refusal`. Text is UTF-8 whatever the locale, with or without a byte order mark, and only a line feed ends a line
 (O-13 to O-16). Memory holds one line (of Parquet, one batch).
 """
 
@@ -99,7 +99,11 @@ def json_records(path: Path, file: BufferedIOBase) -> Iterator[tuple[int, dict[s
         elif line := line.strip(b" \t\r\n"):
             try:
                 found = decode(line.decode())
+                if b"\\u" in line:
+                    json.dumps(found, ensure_ascii=False).encode()
                 yield number, found if isinstance(found, dict) else BadRow(number, "", "is JSON, but no object")
+            except UnicodeEncodeError:
+                yield number, BadRow(number, "", "holds half of a surrogate pair, which is no character")
             except UnicodeDecodeError as error:
                 yield number, unread(number, error)
             except ValueError as error:
@@ -171,7 +175,7 @@ def csv_records(path: Path, file: BufferedIOBase) -> Iterator[tuple[int, dict[st
         number = reader.line_num + 1
         cells = next_cells(reader)
         if wrong:
-            yield number, wrong[0]
+            yield wrong[0].line, wrong[0]
             wrong.clear()
         elif cells is None:
             return
@@ -201,15 +205,15 @@ def parquet_records(path: Path) -> Iterator[tuple[int, dict[str, Any] | BadRow]]
     """
     pyarrow = arrow()
     number = 0
-    try:
-        with path.open("rb") as file:
+    with path.open("rb") as file:
+        try:
             for batch in pyarrow.parquet.ParquetFile(file).iter_batches(BATCH):
                 for record in batch.to_pylist():
                     number += 1
                     yield number, record
-    except pyarrow.ArrowException as error:
-        said = " ".join(str(error).split())
-        raise Refusal(f"{path} is no whole Parquet file (after row {number}: {said.rstrip('.')}).") from error
+        except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+            said = " ".join(str(error).split()).rstrip(".")
+            raise Refusal(f"{path} is no whole Parquet file (after row {number}: {said}).") from error
 
 
 def arrow() -> Any:

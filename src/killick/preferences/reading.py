@@ -23,6 +23,8 @@ from killick.preferences.rows import PreferenceRow, Turn, Turns, places
 
 Record: TypeAlias = Mapping[str, Any]
 Parts: TypeAlias = tuple[Turns, Turns, Turns]
+SPOKEN = ("user", "assistant", "assistant")
+"""Who says a prompt and its two responses, where each is a text."""
 
 
 def read(record: Record, form: str) -> PreferenceRow:
@@ -120,7 +122,7 @@ def read_implicit(record: Record) -> PreferenceRow:
     chosen, rejected = needed(record, "chosen"), needed(record, "rejected")
     if isinstance(chosen, str) and isinstance(rejected, str):
         parts = part_texts(clean(chosen, "chosen"), clean(rejected, "rejected"))
-        prompt, better, worse = ((Turn(role, said),) for role, said in zip(("user", *["assistant"] * 2), parts))
+        prompt, better, worse = ((Turn(role, said),) for role, said in zip(SPOKEN, parts, strict=True))
         return sure(record, (prompt, better, worse))
     if isinstance(chosen, str) or isinstance(rejected, str):
         raise BadField("rejected", "must be of one kind with chosen: two strings or two lists of messages")

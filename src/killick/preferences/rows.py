@@ -81,6 +81,11 @@ def prompt_text(row: PreferenceRow) -> str:
     return text(row.prompt, "user")
 
 
+def prompt_key(row: PreferenceRow) -> bytes:
+    """Eight bytes that are the same for prompts that differ only in case and outer white space (O-12)."""
+    return hashlib.sha256(prompt_text(row).strip().casefold().encode()).digest()[:8]
+
+
 def response_texts(row: PreferenceRow) -> list[str]:
     """Each response as one text."""
     return [text(response, "assistant") for response in row.responses]

@@ -31,6 +31,18 @@ def check_free(path: Path, *, force: bool) -> None:
         raise Refusal(f"The folder {path.parent} may not be written to.")
 
 
+def check_folder(path: Path) -> None:
+    """Refuse a folder that neither is there nor can be made.
+
+    Raises:
+        Refusal: where it is a file, or there is no folder to be in.
+    """
+    if path.exists() and not path.is_dir():
+        raise Refusal(f"{path} is a file; name a folder.")
+    if not path.exists() and not path.parent.is_dir():
+        raise Refusal(f"There is no folder {path.parent} for {path.name}; make it first.")
+
+
 @contextmanager
 def replacing(path: Path, *, force: bool = False) -> Iterator[io.BufferedIOBase]:
     """A new file that takes its name when all is written and on the disk; on any error nothing has changed.
@@ -72,28 +84,33 @@ def save(
         Refusal: where it cannot be written.
     """
     kind, zipped = layout(path)
-    if kind == "parquet":
-        pyarrow = arrow()
     with replacing(path, force=force) as file:
         if kind == "parquet":
-            with pyarrow.parquet.ParquetWriter(file, schema) as writer:
-                rest = iter(records)
-                while batch := list(islice(rest, BATCH)):
-                    writer.write_table(pyarrow.Table.from_pylist(batch, schema=schema))
+            save_parquet(file, records, schema=schema)
             return
-        whole = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if zipped else file
+        whole: Any = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if zipped else file
         text = io.TextIOWrapper(whole, encoding="utf-8", newline="", write_through=True)
-        if kind == "jsonl":
-            for record in records:
-                text.write(dumps(record) + "\n")
-        else:
-            table = csv.DictWriter(text, columns, restval="", quoting=csv.QUOTE_ALL, lineterminator="\n")
-            table.writeheader()
-            table.writerows(to_cells(record) for record in records)
-        text.flush()
+        try:
+            if kind == "jsonl":
+                text.writelines(dumps(record) + "\n" for record in records)
+            else:
+                table = csv.DictWriter(text, columns, restval="", quoting=csv.QUOTE_ALL, lineterminator="\n")
+                table.writeheader()
+                table.writerows(to_cells(record) for record in records)
+        except RecursionError as error:
+            raise Refusal(f"{path.name}: a row is nested too deep to be written.") from error
         text.detach()
         if zipped:
             whole.close()
+
+
+def save_parquet(file: io.BufferedIOBase, records: Iterable[Mapping[str, Any]], *, schema: Any) -> None:
+    """Write records batch by batch."""
+    pyarrow = arrow()
+    rest = iter(records)
+    with pyarrow.parquet.ParquetWriter(file, schema) as writer:
+        while batch := list(islice(rest, BATCH)):
+            writer.write_table(pyarrow.Table.from_pylist(batch, schema=schema))
 
 
 def schema(columns: Sequence[str], *, messages: bool) -> Any:

@@ -4,7 +4,7 @@ import secrets
 import time
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Form, Request
+from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel, Field
 
@@ -65,16 +65,14 @@ def labelling(desk: Desk) -> APIRouter:
     router = APIRouter(include_in_schema=False)
 
     @router.get("/label", response_class=HTMLResponse, summary="Label")
-    def label(annotator: Annotator = Depends(desk.asking)) -> Response:
+    def label(request: Request) -> Response:
         """Say which response is better, one card at a time."""
-        return show(desk, annotator, whole=True)
+        return show(desk, desk.asking(request), whole=True)
 
     @router.post("/label/answer")
-    def answer(
-        request: Request, given: Annotated[Answer, Form()], annotator: Annotator = Depends(desk.asking)
-    ) -> Response:
+    def answer(request: Request, given: Annotated[Answer, Form()]) -> Response:
         """Store an answer, and go on to the next card."""
-        part = PART in request.headers
+        annotator, part = desk.asking(request), PART in request.headers
         try:
             told = store_answer(desk, annotator, given=given)
         except Refusal as refusal:
@@ -82,16 +80,18 @@ def labelling(desk: Desk) -> APIRouter:
         except Unavailable as trouble:
             return page("label_trouble.html.j2", status=503, reason=str(trouble))
         if told or part:
-            return show(desk, annotator, whole=not part, problem=told, status=409 if told else 200)
+            status = 409 if told else 200
+            return show(desk, annotator, whole=not part, problem=told, status=status, last=given.item)
         return RedirectResponse("/label", 303)
 
     @router.post("/label/undo")
-    def undo(request: Request, given: Annotated[Undo, Form()], annotator: Annotator = Depends(desk.asking)) -> Response:
+    def undo(request: Request, given: Annotated[Undo, Form()]) -> Response:
         """Take the last label back; its card comes again."""
-        part = PART in request.headers
+        annotator, part = desk.asking(request), PART in request.headers
         try:
             last = desk.store.last(annotator)
             desk.store.withdraw(annotator, given.item, key=given.key)
+            desk.tally.forget(annotator)
         except Refusal as refusal:
             return show(desk, annotator, whole=not part, problem=str(refusal), status=400)
         except Unavailable as trouble:
@@ -139,7 +139,7 @@ def store_answer(desk: Desk, annotator: Annotator, *, given: Answer) -> str:
         Refusal: at an item that is not this store's, or a ranking with a hole.
         Unavailable: when the store does not take it.
     """
-    card = desk.store.card(annotator, given.item)
+    card = desk.card(annotator, given.item)
     if card is None or card.item.digest != given.digest:
         raise Refusal("That card was of another store or another day; here is one of this store.")
     spent = min(given.seconds if given.seconds is not None else max(0.0, time.time() - given.shown), DAY)
@@ -150,6 +150,7 @@ def store_answer(desk: Desk, annotator: Annotator, *, given: Answer) -> str:
         note=given.note.replace("\r\n", "\n").strip(), flags=(FLAG,) if given.flag else (),
     )  # fmt: skip
     outcome = desk.store.label(annotator, given.item, judgement=said, key=given.key)
+    desk.tally.add(annotator, outcome)
     if outcome.status == "conflict":
         return "You had answered that card before, and that answer stays. Undo takes it back."
     return ""
@@ -176,8 +177,9 @@ def positions(card: Card, given: Answer) -> tuple[tuple[int, ...], ...]:
 
 
 def show(
-    desk: Desk, annotator: Annotator, *, whole: bool, problem: str = "", status: int = 200, before: Label | None = None
-) -> Response:
+    desk: Desk, annotator: Annotator, *, whole: bool, problem: str = "", status: int = 200, last: int | None = None,
+    before: Label | None = None,
+) -> Response:  # fmt: skip
     """The annotator's next card, as a page or as its part that changes.
 
     Args:
@@ -186,18 +188,22 @@ def show(
         whole: whether the whole page is wanted.
         problem: what went wrong with the last answer.
         status: of the response.
+        last: the item that was answered last, where it is known.
         before: what was said of this card before it was taken back.
     """
     try:
         card = desk.store.next_card(annotator)
     except Unavailable as trouble:
         return page("label_trouble.html.j2", status=503, reason=str(trouble))
-    last = desk.store.last(annotator)
+    if card:
+        desk.handed[annotator.id] = card
+    if last is None and (newest := desk.store.last(annotator)):
+        last = newest.item
     same = before if card and before and card.item.id == before.item else None
     values: dict[str, Any] = {
         "annotator": annotator.name, "alone": desk.alone is not None, "owns": desk.owns(annotator),
-        "strength": desk.strength, "card": card, "last": last.item if last else None, "problem": problem,
-        "progress": desk.store.progress(annotator), "before": same, "flag": FLAG, "now": time.time(),
+        "strength": desk.strength, "card": card, "last": last, "problem": problem,
+        "progress": desk.tally.progress(annotator), "before": same, "flag": FLAG, "now": time.time(),
         "key": secrets.token_urlsafe(12), "undo_key": secrets.token_urlsafe(12),
         "prompt": passages(card.item.prompt) if card else [],
         "shown": [passages(text) for text in card.shown] if card else [],

@@ -1,11 +1,13 @@
 """Who is asking: one person alone at this machine, or an annotator with a token in a cookie. And who owns the store."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from fastapi import HTTPException, Request
 from fastapi.responses import RedirectResponse
 
-from killick.preferences.store import Annotator, Store
+from killick.preferences.store import Annotator, Card, Store
+from killick.web.tally import Tally
 
 OWNER = "owner"
 """The annotator of this name sees everybody's work and may take it away as a file."""
@@ -23,11 +25,23 @@ class Desk:
         store: what they label.
         alone: who labels here without a token, and owns the store; None where everybody brings a token.
         strength: whether a pair is also asked how much better.
+        handed: the card that each annotator was last shown, by the annotator's number.
     """
 
     store: Store
     alone: Annotator | None = None
     strength: bool = False
+    handed: dict[int, Card] = field(default_factory=dict)
+
+    @cached_property
+    def tally(self) -> Tally:
+        """How far everybody is."""
+        return Tally(self.store)
+
+    def card(self, annotator: Annotator, item: int) -> Card | None:
+        """An item as this annotator sees it: most often the card that was shown last, which need not be read again."""
+        handed = self.handed.get(annotator.id)
+        return handed if handed and handed.item.id == item else self.store.card(annotator, item)
 
     def annotator(self, request: Request) -> Annotator | None:
         """Who is asking; None for a stranger."""

@@ -1,0 +1,309 @@
+"""`killick prefs check | convert | stats | split`: a file of preferences before anything learns from it."""
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+import tyro
+
+from killick.cli.prefs_words import overlapped, plural, summary_lines, told_lines
+from killick.flags import nearest, settings
+from killick.preferences.files import BadRows, convert, find_form, scan_preferences
+from killick.preferences.forms import FORMS
+from killick.preferences.lines import layout
+from killick.preferences.rows import BadRow, PreferenceRow, Turns
+from killick.preferences.saving import check_folder, check_free, replacing, save
+from killick.preferences.summary import Summary, overlap
+from killick.refusal import Refusal
+
+FormName = Literal["pairs", "implicit", "hh", "comparison", "soft", "strength", "choice", "ranking", "scores"]
+HELP = """usage: killick prefs check FILE [--report FILE]        every bad row, with line, field and reason
+       killick prefs convert FILE OUT --to FORM        another form, another layout; what is lost is told
+       killick prefs stats FILE [FILE]                 counts, ties, and biases that a reward model would learn
+       killick prefs split FILE --out DIR              train, validation and test, by the prompts' text
+
+Each has --help. A file ends in .jsonl, .csv (either with .gz behind it) or .parquet (extra prefs); text is UTF-8.
+Its form is found by its columns, or named with --form. In CSV, lists are JSON in a cell.
+
+{forms}
+
+Any row may also have annotator, group (pairs of one ranking), margin, and "shown": false where the order of the
+responses is not the one that the annotator saw. Other columns are ignored. Wherever a prompt or a response is a string,
+it may be a list of messages.
+"""
+
+
+def prefs(given: list[str]) -> None:
+    """`killick prefs WORD ...`: exit 0 when done, 1 where rows are bad, 2 for what cannot be done at all."""
+    words: dict[str, Callable[[list[str]], None]] = {"check": check, "convert": into, "stats": stats, "split": parted}
+    if not given or given[0] in ("-h", "--help"):
+        forms = "\n".join(f"{name}: {form.about}\n  {form.example}" for name, form in FORMS.items())
+        print(HELP.format(forms=forms), end="")
+        return
+    if given[0] not in words:
+        raise Refusal(
+            f"killick prefs has no {given[0]!r}{nearest(given[0], list(words))}; there are {', '.join(words)}."
+        )
+    try:
+        words[given[0]](given[1:])
+    except BadRows as error:
+        print(f"killick: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+@dataclass(frozen=True)
+class Check:
+    """What to check.
+
+    Attributes:
+        file: a preference file.
+        form: of its rows; found by the columns where none is named.
+        limit: bad rows on the screen; 0 for all.
+        report: write all bad rows there (.jsonl or .csv).
+        force: write over a report that is there.
+    """
+
+    file: tyro.conf.Positional[Path]
+    form: FormName | None = None
+    limit: int = 50
+    report: Path | None = None
+    force: bool = False
+
+
+def check(given: list[str]) -> None:
+    """List every bad row; exit 1 where there is one."""
+    options = settings("prefs check", Check, given=given, about="List every bad row of a preference file.")
+    if options.limit < 0:
+        raise Refusal(f"--limit must be 0 (all) or more, not {options.limit}.")
+    if options.report is not None:
+        if layout(options.report)[0] == "parquet":
+            raise Refusal(f"{options.report}: a report ends in .jsonl or .csv.")
+        check_free(options.report, force=options.force)
+    counts = {"rows": 0, "bad": 0}
+    form = options.form or find_form(options.file)
+    unit = "row" if layout(options.file)[0] == "parquet" else "line"
+
+    def bad() -> Iterator[dict[str, Any]]:
+        for _, _, row in scan_preferences(options.file, form):
+            counts["rows"] += 1
+            if isinstance(row, BadRow):
+                counts["bad"] += 1
+                if not options.limit or counts["bad"] <= options.limit:
+                    print(f"{unit} {row.line}, {row}" if row.field else f"{unit} {row.line} {row.reason}")
+                yield row._asdict()
+
+    if options.report is None:
+        for _ in bad():
+            pass
+    else:
+        save(options.report, bad(), columns=BadRow._fields, force=options.force)
+    more = counts["bad"] - options.limit if options.limit else 0
+    if more > 0:
+        where = f"{options.report} has all" if options.report else "--limit 0 shows all, --report FILE writes all"
+        print(f"... and {more} more ({where})")
+    print(f"{options.file}: {counts['bad']} of {plural(counts['rows'], 'row')} bad; form {form} ({FORMS[form].about})")
+    if counts["bad"]:
+        sys.exit(1)
+
+
+@dataclass(frozen=True)
+class Convert:
+    """What to write where.
+
+    Attributes:
+        file: a preference file.
+        out: the file to write; its name tells the layout.
+        to: the form to write.
+        form: of the file; found by the columns where none is named.
+        text: messages, or strings; auto takes strings where every row can be one.
+        skip_bad: leave bad rows out (and count them) instead of refusing the file.
+        force: write over a file that is there.
+    """
+
+    file: tyro.conf.Positional[Path]
+    out: tyro.conf.Positional[Path]
+    to: FormName
+    form: FormName | None = None
+    text: Literal["auto", "plain", "messages"] = "auto"
+    skip_bad: tyro.conf.FlagCreatePairsOff[bool] = False
+    force: tyro.conf.FlagCreatePairsOff[bool] = False
+
+
+def into(given: list[str]) -> None:
+    """Write a file in another form or layout, and say what that loses."""
+    about = (
+        "Write preferences in another form or layout; what the form cannot say is told, and nothing is half written."
+    )
+    options = settings("prefs convert", Convert, given=given, about=about)
+    messages = {"auto": None, "plain": False, "messages": True}[options.text]
+    told, bad = convert(
+        options.file, options.out, to=options.to, form=options.form, messages=messages, skip_bad=options.skip_bad,
+        force=options.force,
+    )  # fmt: skip
+    print("\n".join(told_lines(told, len(bad), out=options.out, form=options.to)))
+
+
+SHOWN = ("stats.json", "length.pdf", "length.png")
+"""Files that `stats --out` writes."""
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What to count.
+
+    Attributes:
+        files: one preference file, or two to see which prompts they share.
+        form: of the rows; found by the columns where none is named.
+        max_words: also count pairs that are equal within the first words of prompt and response together.
+        max_tokens: the same in tokens, by --tokenizer.
+        tokenizer: import path of a function from a text to a list of tokens (pkg.mod:function).
+        out: write stats.json, length.pdf and length.png there.
+        skip_bad: leave bad rows out (and count them) instead of refusing the file.
+        force: write over files that are there.
+    """
+
+    files: tyro.conf.Positional[tuple[Path, ...]]
+    form: FormName | None = None
+    max_words: int | None = None
+    max_tokens: int | None = None
+    tokenizer: str | None = None
+    out: Path | None = None
+    skip_bad: tyro.conf.FlagCreatePairsOff[bool] = False
+    force: tyro.conf.FlagCreatePairsOff[bool] = False
+
+
+def stats(given: list[str]) -> None:
+    """Count, and show where a fit would learn something else than what people want."""
+    about = "Count what is in a preference file, and show the biases that a reward model would learn from it."
+    options = settings("prefs stats", Stats, given=given, about=about)
+    if not 1 <= len(options.files) <= 2:
+        raise Refusal(f"killick prefs stats takes one file or two, not {len(options.files)}.")
+    seen, limit = reader(options)
+    if options.out is not None:
+        check_folder(options.out)
+        for name in SHOWN if options.out.exists() else ():
+            check_free(options.out / name, force=options.force)
+    summaries, shown = [], []
+    for file in options.files:
+        bad: list[BadRow] = []
+        summary = Summary(seen)
+        for _, _, row in scan_preferences(file, options.form):
+            if isinstance(row, PreferenceRow):
+                summary.add(row)
+            else:
+                bad.append(row)
+        if bad and not options.skip_bad:
+            raise BadRows(file, bad)
+        summaries.append(summary)
+        shown.append({"file": str(file), **summary.figures(), "bad_rows": len(bad)})
+        print("\n".join(summary_lines(shown[-1], limit=limit)))
+    found: dict[str, Any] = {"files": shown}
+    if len(summaries) == 2:
+        found["overlap"] = overlap(*summaries)
+        print("\n".join(overlapped(found["overlap"], shown)))
+    if options.out is not None:
+        drawn(options.out, found, force=options.force)
+
+
+def reader(options: Stats) -> tuple[Callable[[Turns, Turns], Any] | None, str]:
+    """What is left of a prompt and a response after truncation, and the limit in words."""
+    limits = [limit for limit in (options.max_words, options.max_tokens) if limit is not None]
+    if len(limits) > 1 or any(limit < 1 for limit in limits):
+        raise Refusal("Truncation takes --max-words or --max-tokens, one of them, and at least 1.")
+    if (options.max_tokens is None) != (options.tokenizer is None):
+        raise Refusal("--max-tokens and --tokenizer pkg.mod:function go together.")
+    if not limits:
+        return None, ""
+    count = imported(options.tokenizer) if options.tokenizer else str.split
+
+    def seen(prompt: Turns, response: Turns) -> tuple[Any, ...]:
+        found: list[Any] = []
+        for turn in prompt + response:
+            found += count(turn.content)
+            if len(found) >= limits[0]:
+                break
+        return tuple(found[: limits[0]])
+
+    return seen, f"{limits[0]} {'tokens' if options.tokenizer else 'words'}"
+
+
+def imported(path: str) -> Callable[[str], list[Any]]:
+    """The function of an import path.
+
+    Raises:
+        Refusal: where there is none.
+    """
+    module, _, name = path.partition(":")
+    sys.path.insert(0, "")
+    try:
+        found = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise Refusal(f"--tokenizer {path} cannot be imported ({error}); write it as pkg.mod:function.") from error
+    finally:
+        sys.path.remove("")
+    if not callable(found):
+        raise Refusal(f"--tokenizer {path} is no function.")
+    return found
+
+
+def drawn(out: Path, found: dict[str, Any], *, force: bool) -> None:
+    """Write the counts of the files, and the picture of the first."""
+    import json
+
+    from killick.report.lengths import length_picture
+    from killick.report.style import WIDTH, render
+
+    picture = length_picture(found["files"][0]["longer_wins_by_length"])
+    files = render(picture.paint, size=(WIDTH, picture.height))
+    files["json"] = (json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    out.mkdir(exist_ok=True)
+    for name in SHOWN:
+        with replacing(out / name, force=force) as file:
+            file.write(files[name.partition(".")[2]])
+    print(f"{out} holds {', '.join(SHOWN)}.")
+
+
+@dataclass(frozen=True)
+class SplitFlags:
+    """How to split.
+
+    Attributes:
+        file: a preference file.
+        out: folder for train, validation and test, each in the file's layout.
+        shares: expected shares of train, validation and test, summing to 1; a part without a row is not written.
+        seed: of the split; the same seed puts the same prompt on the same side in any file.
+        form: of the rows; found by the columns where none is named.
+        skip_bad: leave bad rows out (and count them) instead of refusing the file.
+        force: write over files that are there.
+    """
+
+    file: tyro.conf.Positional[Path]
+    out: Path
+    shares: tuple[float, float, float] = (0.8, 0.1, 0.1)
+    seed: int = 0
+    form: FormName | None = None
+    skip_bad: tyro.conf.FlagCreatePairsOff[bool] = False
+    force: tyro.conf.FlagCreatePairsOff[bool] = False
+
+
+def parted(given: list[str]) -> None:
+    """Split a file by its prompts."""
+    from killick.preferences.splitting import PARTS, split
+
+    about = "Split a preference file by the text of its prompts and a seed, never by the order of its rows."
+    options = settings("prefs split", SplitFlags, given=given, about=about)
+    made = split(
+        options.file, options.out, shares=options.shares, seed=options.seed, form=options.form,
+        skip_bad=options.skip_bad, force=options.force,
+    )  # fmt: skip
+    for name, share, rows, prompts in zip(PARTS, options.shares, made.rows, made.prompts, strict=True):
+        if share:
+            empty = "" if rows else "; no file, since no prompt fell here: another --seed, or more prompts"
+            print(f"{name:<10} {plural(rows, 'row')} of {plural(prompts, 'prompt')}{empty}")
+    if made.bad:
+        print(f"{plural(len(made.bad), 'bad row')} left out.")
+    if made.repeated:
+        print(f"{plural(made.repeated, 'row')} left out that repeat another of the same annotator.")
