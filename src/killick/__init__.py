@@ -74,8 +74,8 @@ _HOMES = {
     "collect": "algorithms.collecting",
     "exact_law": "algorithms.best_of_n",
     "fit": "rewards.fit",
-    "load": "models.chat",
     "judged_pairs": "preferences.rows",
+    "load": "models.chat",
     "load_run": "report.frame",
     "log_partition": "algorithms.tilt",
     "measure": "algorithms.listed",
@@ -96,8 +96,8 @@ _HOMES = {
     "standardise": "rewards.fit",
     "text_pairs": "preferences.text_pairs",
     "tilt": "algorithms.tilt",
-    "write_preferences": "preferences.files",
     "win_rate": "algorithms.best_of_n",
+    "write_preferences": "preferences.files",
 }
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605

@@ -155,9 +155,9 @@ def tables(found: Mapping[str, Any]) -> list[Table]:
     return [
         Table(
             "What to ask next",
-            f"Held-out accuracy of the digit weights, mean over {len(studies)} seeds, by labels spent. The whole pool of "
-            f"{POOL:,} labels gives {whole:.3f}; the labeler's noise allows {top:.3f}. The lead is over asking at random, "
-            "mean over all sizes past the first, with its deviation over seeds.",
+            f"Held-out accuracy of the digit weights, mean over {len(studies)} seeds, by labels spent. The whole pool "
+            f"of {POOL:,} labels gives {whole:.3f}; the labeler's noise allows {top:.3f}. The lead is over asking at "
+            "random, mean over all sizes past the first, with its deviation over seeds.",
             ["strategy", *(f"{sizes[place]} labels" for place in shown), "lead", "deviation"],
             body,
         )

@@ -121,6 +121,6 @@ def check_enough(labels: Labels) -> None:
     learned, held = (len(labels.prompts[won & side].unique()) for side in (~labels.held, labels.held))
     if min(learned, held) < FEWEST:
         raise Refusal(
-            f"Too few labels: preferences on {learned} prompts to learn from and {held} to be judged by, and each takes "
-            f"{FEWEST} or more; label about {4 * FEWEST + 20} prompts."
+            f"Too few labels: preferences on {learned} prompts to learn from and {held} to be judged by, and each "
+            f"takes {FEWEST} or more; label about {4 * FEWEST + 20} prompts."
         )
