@@ -81,7 +81,7 @@ def test_another_encoding_is_told_by_line() -> None:
         read_pools("text\nné".encode("latin-1"), name="x.csv")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=100) | st.text(alphabet='{}[]":,textrespon \n', max_size=80).map(str.encode), st.booleans())
 def test_whatever_comes_is_pools_or_one_sentence(data: bytes, lines: bool) -> None:
     with suppress(Refusal):
