@@ -53,14 +53,14 @@ def fewest(trials: int, chance: float, *, error: float = 1e-3) -> int:
 
 def test_a_ranking_is_read_as_the_choices_that_lead_to_it() -> None:
     """A winner is one choice; a tie half a choice of each; three in order are two choices."""
-    assert list(choices(Verdict("ada", "1", (0, 1)))) == [(0, (0, 1), 1.0)]
-    assert list(choices(Verdict("ada", "1", (0, 0)))) == [(0, (0, 1), 0.5), (1, (0, 1), 0.5)]
-    assert list(choices(Verdict("ada", "1", (1, 2, 0)))) == [(2, (2, 0, 1), 1.0), (0, (0, 1), 1.0)]
+    assert choices(Verdict("ada", "1", (0, 1))) == [(0, (0, 1), 1.0)]
+    assert choices(Verdict("ada", "1", (0, 0))) == [(0, (0, 1), 0.5), (1, (0, 1), 0.5)]
+    assert choices(Verdict("ada", "1", (1, 2, 0))) == [(2, (2, 0, 1), 1.0), (0, (0, 1), 1.0)]
 
 
 def test_a_tie_within_a_ranking_is_both_orders_by_half() -> None:
     """[[a], [b, c], [d]]: a of four; then b or c of three, then the other of two, each order with weight 1/2."""
-    assert list(choices(Verdict("ada", "1", (0, 1, 1, 2)))) == [
+    assert choices(Verdict("ada", "1", (0, 1, 1, 2))) == [
         (0, (0, 1, 2, 3), 1.0),
         (1, (1, 2, 3), 0.5), (2, (1, 2, 3), 0.5),
         (1, (1, 3), 0.5), (2, (2, 3), 0.5),
