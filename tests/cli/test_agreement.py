@@ -10,7 +10,6 @@ from killick.preferences.store import Store
 from preferences.test_noise import judged
 from stores import SECOND, join, pairs, said
 
-
 killick = pytest.fixture(command, name="killick")
 
 

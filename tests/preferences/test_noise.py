@@ -174,7 +174,9 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("design", ["pairs", "overlap", "rankings", "tournament"])
 def test_intervals_hold_the_truth_as_often_as_they_say_in_full(design: str) -> None:
-    """100 datasets a design, each annotator by itself (1 in 1,000). All four read; three of four read; rankings of three; a tournament of 16."""
+    """100 datasets a design, each annotator by itself (1 in 1,000): pairs that all four read, or three of four;
+    rankings of three; a tournament of 16.
+    """
     three = {name: KAPPAS[name] for name in ("ada", "bob", "cy")}
     make, kappas = {
         "pairs": (lambda seed: judged(200, seed), KAPPAS),
