@@ -10,7 +10,7 @@ from killick.types import Refusal
 def test_at_random_every_candidate_has_the_same_chance() -> None:
     """4,000 draws of 2 of 5: each is in 2/5 of them, within 4 standard errors; never twice in one."""
     draws = torch.Generator().manual_seed(0)
-    picked = torch.stack([ask_random(5, 2, draws) for _ in range(4000)])
+    picked = torch.stack([ask_random(5, count=2, generator=draws) for _ in range(4000)])
     assert bool((picked[:, 0] != picked[:, 1]).all())
     shares = picked.flatten().bincount(minlength=5) / 4000
     assert float((shares - 0.4).abs().max()) < 4 * (0.4 * 0.6 / 4000) ** 0.5
@@ -34,7 +34,7 @@ def test_asking_for_more_than_there_is_is_refused(count: int) -> None:
     """By every strategy."""
     said = f"a count of 1 to the 3 candidates, not {count}"
     with pytest.raises(Refusal, match=said):
-        ask_random(3, count, torch.Generator())
+        ask_random(3, count=count, generator=torch.Generator())
     with pytest.raises(Refusal, match=said):
         ask_disagreement(torch.zeros(2, 3), torch.zeros(2, 3), count=count)
     with pytest.raises(Refusal, match=said):

@@ -53,14 +53,14 @@ def fewest(trials: int, chance: float, *, error: float = 1e-3) -> int:
 
 def test_a_ranking_is_read_as_the_choices_that_lead_to_it() -> None:
     """A winner is one choice; a tie half a choice of each; three in order are two choices."""
-    assert list(choices(Verdict("ada", "1", (0, 1)))) == [(0, (0, 1), 1.0)]
-    assert list(choices(Verdict("ada", "1", (0, 0)))) == [(0, (0, 1), 0.5), (1, (0, 1), 0.5)]
-    assert list(choices(Verdict("ada", "1", (1, 2, 0)))) == [(2, (2, 0, 1), 1.0), (0, (0, 1), 1.0)]
+    assert choices(Verdict("ada", "1", (0, 1))) == [(0, (0, 1), 1.0)]
+    assert choices(Verdict("ada", "1", (0, 0))) == [(0, (0, 1), 0.5), (1, (0, 1), 0.5)]
+    assert choices(Verdict("ada", "1", (1, 2, 0))) == [(2, (2, 0, 1), 1.0), (0, (0, 1), 1.0)]
 
 
 def test_a_tie_within_a_ranking_is_both_orders_by_half() -> None:
     """[[a], [b, c], [d]]: a of four; then b or c of three, then the other of two, each order with weight 1/2."""
-    assert list(choices(Verdict("ada", "1", (0, 1, 1, 2)))) == [
+    assert choices(Verdict("ada", "1", (0, 1, 1, 2))) == [
         (0, (0, 1, 2, 3), 1.0),
         (1, (1, 2, 3), 0.5), (2, (1, 2, 3), 0.5),
         (1, (1, 3), 0.5), (2, (2, 3), 0.5),
@@ -174,7 +174,9 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("design", ["pairs", "overlap", "rankings", "tournament"])
 def test_intervals_hold_the_truth_as_often_as_they_say_in_full(design: str) -> None:
-    """100 datasets a design, each annotator by itself (1 in 1,000). All four read; three of four read; rankings of three; a tournament of 16."""
+    """100 datasets a design, each annotator by itself (1 in 1,000): pairs that all four read, or three of four;
+    rankings of three; a tournament of 16.
+    """
     three = {name: KAPPAS[name] for name in ("ada", "bob", "cy")}
     make, kappas = {
         "pairs": (lambda seed: judged(200, seed), KAPPAS),

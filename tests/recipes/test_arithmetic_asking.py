@@ -69,7 +69,7 @@ def test_the_expected_accuracy_is_exact_over_the_labels() -> None:
     assert bool(difference.any())
     for sign in (1.0, -1.0, 0.0):
         model.weights.data = sign * difference
-        earned.append(expected_accuracy(model, held, torch.tensor([0.9])))
+        earned.append(expected_accuracy(model, held, chance=torch.tensor([0.9])))
     assert earned == pytest.approx([0.9, 0.1, 0.5])
 
 

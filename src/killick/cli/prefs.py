@@ -1,4 +1,4 @@
-"""`killick prefs check | convert | stats | split`: a file of preferences before anything learns from it."""
+"""`killick prefs check | convert | stats | split | agreement`: a file of preferences before anything learns from it."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from killick.cli.agreement import agreement
 from killick.cli.prefs_stats import stats
 from killick.cli.prefs_words import plural, told_lines
 from killick.flags import nearest, settings
@@ -22,6 +23,7 @@ HELP = """usage: killick prefs check FILE [--report FILE]        every bad row, 
        killick prefs convert FILE OUT --to FORM        another form, another layout; what is lost is told
        killick prefs stats FILE [FILE]                 counts, ties, and biases that a reward model would learn
        killick prefs split FILE --out DIR              train, validation and test, by the prompts' text
+       killick prefs agreement FILE | --store DB       how far annotators agree, and how noisy each of them is
 
 Each has --help. A file ends in .jsonl, .csv (either with .gz behind it) or .parquet (extra prefs); text is UTF-8.
 Its form is found by its columns, or named with --form. In CSV, lists are JSON in a cell.
@@ -39,7 +41,9 @@ FORMS_TOLD = "killick prefs --help shows every form with an example row."
 
 def prefs(given: list[str]) -> None:
     """`killick prefs WORD ...`: exit 0 when done, 1 where rows are bad, 2 for what cannot be done at all."""
-    words: dict[str, Callable[[list[str]], None]] = {"check": check, "convert": into, "stats": stats, "split": parted}
+    words: dict[str, Callable[[list[str]], None]] = {
+        "check": check, "convert": into, "stats": stats, "split": parted, "agreement": agreement
+    }  # fmt: skip
     if not given or given[0] in ("-h", "--help"):
         forms = "\n".join(f"{name}: {form.about}\n  {form.example}" for name, form in FORMS.items())
         print(HELP.format(forms=forms), end="")

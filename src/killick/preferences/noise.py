@@ -1,7 +1,7 @@
 """Each annotator's noise: the kappa of the Bradley-Terry labeler, estimated from labels alone, without any gold."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -138,17 +138,18 @@ def gathered(same: Sequence[Sequence[Verdict]], slots: int, *, number: dict[str,
     return Choices(len(same), rows, among, torch.tensor(list(weights.values()), dtype=torch.double))
 
 
-def choices(verdict: Verdict) -> Iterator[tuple[int, tuple[int, ...], float]]:
+def choices(verdict: Verdict) -> list[tuple[int, tuple[int, ...], float]]:
     """A ranking as the choices that lead to it: what was chosen, from what, and how often.
 
     Where responses tie, their order is any with the same chance: each choice counts by how often it is met. A tied
     pair is half a choice of each.
     """
-    place = verdict.place
+    place, made = verdict.place, list[tuple[int, tuple[int, ...], float]]()
     for best in sorted(set(place)):
         tied = [number for number, its in enumerate(place) if its == best]
         worse = [number for number, its in enumerate(place) if its > best]
         for gone in range(len(tied)):
             sets = list(combinations(tied, len(tied) - gone))
             for left in sets if len(tied) - gone + len(worse) > 1 else ():
-                yield from ((chosen, (*left, *worse), 1 / (len(sets) * len(left))) for chosen in left)
+                made += [(chosen, (*left, *worse), 1 / (len(sets) * len(left))) for chosen in left]
+    return made

@@ -38,5 +38,5 @@ def asking(shown: Shown) -> Picture | None:
 
     band = f" Lines are means over {count} seeds, bands one standard error." if count > 1 else ""
     ends = "; ".join(f"{WORDS.get(name, name)} {values[:, -1].mean():.3f}" for name, values in curves.items())
-    caption = f"How right the digit weights are after so many labels, by what was asked: {ends} after {sizes[-1]} labels.{band}"
+    caption = f"How right the digit weights are by what was asked: {ends} after {sizes[-1]} labels.{band}"
     return Picture("asking", "What to ask next", caption, 2.6, paint)
