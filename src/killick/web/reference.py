@@ -138,7 +138,7 @@ def field(name: str, schema: Schema, needed: bool, told: Schema) -> Field:
         for one in options
         if one.get(key) not in (None, "")
     ]
-    about = [told.get("description", schema.get("description", "")).rstrip("."), *limits]
+    about = [(told.get("description") or schema.get("description") or "").rstrip("."), *limits]
     return Field(name, kind, needed, "; ".join(filter(None, about)))
 
 
