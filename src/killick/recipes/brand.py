@@ -55,7 +55,7 @@ class Config:
     fit: FitConfig = FIT
     scalar_fit: FitConfig = FitConfig(steps=60, batch=16, learning_rate=1e-4)
     ppo: PPOConfig = PPOConfig(
-        iterations=40, batch=64, epochs=2, minibatches=2, learning_rate=1e-4, value_learning_rate=5e-4, warmup=5
+        iterations=30, batch=64, epochs=2, minibatches=2, learning_rate=1e-4, value_learning_rate=5e-4, warmup=5
     )
 
     def quick(self) -> "Config":

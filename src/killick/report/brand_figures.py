@@ -110,14 +110,14 @@ def flaws(shown: Shown) -> Picture | None:
         for axes in grid[len(arms) :]:
             axes.set_axis_off()
         figure.suptitle("Flaws by kind against KL, one panel an arm")
-        figure.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(KINDS))
+        figure.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
 
     told = "; ".join(f"{arm.name}: {bargain(arm)}" for arm in arms)
     caption = (
         "The axes of KL differ. A line that falls is a flaw that the reward model sees; one that rises pays for it. "
         f"From the first to the last iterations: {told}. Lines are means over {WINDOW} iterations."
     )
-    return Picture("flaws-against-kl", "Which flaws PPO trades", caption, 1.2 + 1.5 * rows, paint)
+    return Picture("flaws-against-kl", "Which flaws PPO trades", caption, 1.3 + 1.5 * rows, paint)
 
 
 def path(axes: Axes, arm: Arm, *, column: str, index: int, label: str) -> None:
