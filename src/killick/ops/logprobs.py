@@ -38,8 +38,9 @@ def draw(log_probs: Float[Tensor, "batch vocab"], generator: torch.Generator) ->
     the last cumulative sum stays below that sum in float32, and the first entry above it has a positive step.
     A row of NaN gives some token of the vocabulary; whoever samples checks the log-prob that goes with it.
     """
-    # A parallel sum (on a GPU) may step back by a rounding; the running maximum takes such steps out.
-    cumulative = log_probs.float().exp().cumsum(-1).cummax(-1).values
+    cumulative = log_probs.float().exp().cumsum(-1)
+    if cumulative.device.type != "cpu":  # a parallel sum may step back by a rounding; a running one cannot
+        cumulative = cumulative.cummax(-1).values
     uniform = torch.rand(len(log_probs), 1, generator=generator, device=log_probs.device)
     found = torch.searchsorted(cumulative, uniform * cumulative[:, -1:], right=True)[:, 0]
     return found.clamp(max=log_probs.shape[-1] - 1)
