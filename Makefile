@@ -3,6 +3,8 @@ SHELL := bash
 PYTHON ?= python3
 export OMP_NUM_THREADS ?= 1
 export HF_HUB_OFFLINE ?= 1
+# Hundreds of test processes import torch: compiled once, not each time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test coverage slow check format setup mutants bench clean
 

@@ -27,6 +27,7 @@ NAMES = {"ledger": "ledger and states", "states": "ledger and states"}
 def inside(words: list[str], told: Path) -> None:
     """Run the command in this process and write down what its parts cost the parent, in CPU seconds."""
     from killick import cli
+    from killick.cli import runs
 
     spent: dict[str, float] = {}
 
@@ -42,7 +43,7 @@ def inside(words: list[str], told: Path) -> None:
         return run
 
     for name, part in (("work", "start and watch the cells"), ("finish", "figures and page")):
-        setattr(cli, name, timed(part, getattr(cli, name)))
+        setattr(runs, name, timed(part, getattr(runs, name)))
     cli.main(words)
     told.write_text(json.dumps(spent), encoding="utf-8")
 

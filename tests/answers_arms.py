@@ -8,7 +8,7 @@ from killick.rewards.fit import FitConfig
 
 FULL = Config(device="cpu", draws=0)
 """The source's draw: some seconds."""
-SHORT = replace(FULL, betas=(0.5,), thin_betas=(), breaks=(), comparisons=50, fit=FitConfig(steps=5),
+SHORT = replace(FULL, every=1, betas=(0.5,), thin_betas=(), breaks=(), comparisons=50, fit=FitConfig(steps=5),
                 reinforce=ReinforceConfig(iterations=3), ppo=replace(FULL.ppo, iterations=2))  # fmt: skip
 """Two arms."""
 EVERY_ARM = replace(

@@ -1,10 +1,23 @@
 """A recipe's cells one after the other, in this process and without a folder: rows, answers, notes, findings."""
 
+from collections.abc import Generator
 from functools import cache
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from killick.recipes.ledger import Row
+
+Result = TypeVar("Result")
+
+
+def done(loop: Generator[Any, None, Result]) -> Result:
+    """What a generator returns."""
+    while True:
+        try:
+            next(loop)
+        except StopIteration as stop:
+            result: Result = stop.value
+            return result
 
 
 class Told(NamedTuple):
@@ -34,7 +47,8 @@ def tell(recipe: ModuleType, config: Any) -> Told:
                     break
         _, seen = recipe.begin(config, cell, prepared=ready[cell.seed])
         for event in seen:
-            told.rows.append(event.row)
+            if event.row is not None:
+                told.rows.append(event.row)
             told.samples.extend(event.samples)
     return told
 

@@ -75,8 +75,8 @@ def test_public_names_are_sorted_and_complete() -> None:
         assert getattr(killick, name).__module__ == f"killick.{killick._HOMES[name]}"
     # What a user builds with: every class of the rooms and every loop, but for what they hand each other.
     private = {
-        "Asked", "Block", "Cache", "Collected", "FitStep", "FlawRates", "Kind", "Leashed", "Letters", "Phrases", "RewardModel",
-        "Rows", "SFTStep", "Targets",
+        "Answer", "Asked", "Block", "Cache", "Collected", "FitStep", "FlawRates", "Kind", "Leashed",
+        "Letters", "Phrases", "Question", "RewardModel", "Rows", "SFTStep", "Targets",
     }  # fmt: skip
     for room in ("algorithms", "models", "preferences", "rewards", "worlds"):
         for path in (SOURCE / room).glob("*.py"):

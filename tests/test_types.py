@@ -22,13 +22,30 @@ def rollout(count: int = 4) -> Rollout:
     return Rollout(ids, torch.ones_like(ids, dtype=torch.bool), tokens, mask, -tokens.float(), mask[:, -1])
 
 
+def test_a_rollout_is_trimmed_to_its_longest_response() -> None:
+    """Rows 0 and 1 of 4 columns have 1 and 2 real tokens: two columns stay, with what stood in them; prompts stay."""
+    whole = rollout()
+    short = whole[:2].trimmed()
+    assert short.responses.tolist() == [[0, 1], [10, 11]]
+    assert short.mask.tolist() == [[True, False], [True, True]]
+    assert (short.logprobs.shape, short.prompts.tolist()) == ((2, 2), [[0], [1]])
+    assert torch.equal(whole.trimmed().responses, whole.responses)
+    assert whole[:0].trimmed().responses.shape == (0, 1)
+
+
 # Numbers that are none
 
 
 def test_finite_numbers_pass_in_silence() -> None:
-    """Of any shape with the batch first, and none at all."""
-    for values in (torch.zeros(3), torch.full((2, 3, 4), -1e30), torch.zeros(0)):
+    """Of any shape with the batch first, and none at all; also where their sum overflows (4 x 3e38 in float32)."""
+    for values in (torch.zeros(3), torch.full((2, 3, 4), -1e30), torch.zeros(0), torch.full((4,), 3e38)):
         check_finite("scores are", values)
+
+
+def test_infinities_that_cancel_are_still_seen() -> None:
+    """Their sum is NaN, not 0."""
+    with pytest.raises(NonFinite, match="row 0, 1"):
+        check_finite("scores are", torch.tensor([math.inf, -math.inf]))
 
 
 @pytest.mark.parametrize("poison", [math.nan, math.inf, -math.inf])

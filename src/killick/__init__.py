@@ -10,6 +10,7 @@ _HOMES = {
     "Adam": "optimiser",
     "Answers": "worlds.answers",
     "Arithmetic": "worlds.arithmetic",
+    "Asking": "models.asking",
     "BradleyTerry": "preferences.labelers",
     "Brand": "worlds.brand",
     "Chat": "models.chat",

@@ -172,10 +172,12 @@ def claims_table(claims: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def verdicts(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Each arm in one sentence: the three numbers, and where gold (smoothed over five steps) was at its best."""
-    out = []
-    for arm in dict.fromkeys(row["arm"] for row in rows):
-        steps = sorted({row["step"] for row in rows if row["arm"] == arm})
-        mine = [[row for row in rows if row["arm"] == arm and row["step"] == step] for step in steps]
+    out, arms = [], dict[str, dict[int, list[Mapping[str, Any]]]]()
+    for row in rows:
+        arms.setdefault(row["arm"], {}).setdefault(row["step"], []).append(row)
+    for arm, groups in arms.items():
+        steps = sorted(groups)
+        mine = [groups[step] for step in steps]
         gold = [fmean(row["gold"] for row in group) for group in mine]
         smooth = smoothed(gold)
         best = max(range(len(smooth)), key=smooth.__getitem__)

@@ -1,39 +1,39 @@
 """`killick serve` as a user starts it."""
 
-import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 import urllib.request
+from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
 
 from commands import Command, command
+from killick.cli.serving import app
+from server import served
 
 killick = pytest.fixture(command)
 
 
-def test_it_answers_until_it_is_stopped() -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    server = subprocess.Popen([sys.executable, "-m", "killick", "serve", "--port", str(port)], stdout=subprocess.PIPE)
-    try:
-        for _ in range(150):
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5) as said:
-                    assert said.read() == b'{"status":"ok"}'
-                break
-            except OSError:
-                time.sleep(0.1)
-        else:
-            pytest.fail("the server never answered")
-    finally:
-        os.kill(server.pid, signal.SIGINT)
-        out, _ = server.communicate(timeout=20)
-    assert f"http://127.0.0.1:{port}" in out.decode()
+def test_it_says_where_it_is_answers_and_ends_at_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C is the ordinary end: status 0, no traceback, at once even while it samples for somebody."""
+    monkeypatch.setenv("KILLICK_CACHE", str(tmp_path))  # so that the pairs are not at hand
+    with served() as server:
+        url = f"http://127.0.0.1:{server.port}"
+        assert f"curl '{url}/v1/preferences?limit=2'" in server.greeting
+        with urllib.request.urlopen(f"{url}/v1/models", timeout=60) as said:
+            assert b"tiny-gpt-chat" in said.read()
+        with socket.create_connection(("127.0.0.1", server.port)) as busy:
+            busy.sendall(b"GET /v1/preferences HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            time.sleep(0.5)
+            server.process.send_signal(signal.SIGINT)
+            begun = time.monotonic()
+            out, errors = server.process.communicate(timeout=60)
+            assert time.monotonic() - begun < 10  # measured 1.1 s
+        assert server.process.returncode == 0
+        assert (out.strip(), errors) == ("Stopped.", "")
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,36 @@ def test_where_it_cannot_listen_is_one_sentence(killick: Command, words: list[st
     assert said.status == 2
     assert part in said.err
     assert len(said.err.splitlines()) == 1
+
+
+def test_a_port_that_is_taken_is_told_with_another(killick: Command) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = killick("serve", "--port", str(port))
+    assert said.status == 2
+    assert f"Port {port} of 127.0.0.1 cannot be had (address already in use); give another" in said.err
+    assert len(said.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("missing", ["uvicorn", "fastapi"])
+def test_a_missing_extra_is_named(killick: Command, missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("killick.web")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    said = killick("serve")
+    assert said.status == 2
+    assert "pip install 'killick[web]'" in said.err
+    assert len(said.err.splitlines()) == 1
+
+
+def test_help_teaches(killick: Command) -> None:
+    said = killick("serve", "--help")
+    assert said.status == 0
+    for part in ("--port", "practice API", "TestClient", "loopback"):
+        assert part in said.out
+
+
+def test_the_app_can_be_called_without_a_port() -> None:
+    client = TestClient(app(), base_url="http://127.0.0.1:8000")
+    item = {"product": "Kestrel rain jacket", "text": "The Kestrel rain jacket . Repairs are free ."}
+    assert client.post("/v1/brand-check", json={"items": [item]}).json() == {"results": [{"flaws": []}]}

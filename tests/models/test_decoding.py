@@ -297,7 +297,7 @@ def test_batches_stand_in_order_as_one_rollout() -> None:
     assert torch.equal(found.prompts, ids.repeat_interleave(2, 0))
     assert found.lengths.tolist() == [length for part in parts for length in part.lengths.tolist()]
     assert found.finished.tolist() == [ended for part in parts for ended in part.finished.tolist()]
-    for row, (part, place) in enumerate((part, place) for part in parts for place in range(len(part))):
+    for row, (part, place) in enumerate((each, place) for each in parts for place in range(len(each))):
         length = int(part.lengths[place])
         assert torch.equal(found.responses[row, :length], part.responses[place, :length])
         assert torch.equal(found.logprobs[row, :length], part.logprobs[place, :length])

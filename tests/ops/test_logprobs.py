@@ -260,3 +260,15 @@ def test_the_gradient_of_a_picked_log_prob_is_the_token_minus_the_probabilities(
     weights = [math.exp(x / 2) for x in (0.2, -0.4, 1.1)]
     p = [w / sum(weights) for w in weights]
     assert_close(grad(logits), double([(1 - p[0]) / 2, -p[1] / 2, -p[2] / 2, 0.0]))
+
+
+def test_with_a_stream_for_each_row_no_row_depends_on_those_beside_it() -> None:
+    """Drawn together, in another order, or alone; and each row draws what its stream gives alone."""
+    log_probs = torch.randn(6, 9, generator=torch.Generator().manual_seed(1)).log_softmax(-1)
+
+    def drawn(rows: list[int]) -> list[int]:
+        return draw(log_probs[rows], [torch.Generator().manual_seed(row) for row in rows]).tolist()
+
+    alone = [int(draw(log_probs[row : row + 1], torch.Generator().manual_seed(row))) for row in range(6)]
+    assert drawn([0, 1, 2, 3, 4, 5]) == alone
+    assert drawn([5, 0, 3]) == [alone[5], alone[0], alone[3]]

@@ -104,6 +104,22 @@ def test_every_step_of_every_arm_has_a_row_and_common_columns_come_first() -> No
         assert row["length"] == 1
 
 
+def test_rows_come_every_fifth_step_and_at_the_end_and_as_many_of_the_long_arm() -> None:
+    """301 steps give 0, 5, ..., 300; 3,001 give 0, 50, ..., 3000: 61 rows each; 201 give 41."""
+    told = kept(answers, FULL)
+    assert [row["step"] for row in told.arm("beta=0+thin")] == list(range(0, 301, 5))
+    assert [row["step"] for row in told.arm("beta=0+thin+ascent")] == list(range(0, 3001, 50))
+    assert [row["step"] for row in told.arm("beta=0+ppo")] == list(range(0, 201, 5))
+
+
+def test_the_last_step_has_a_row_wherever_it_falls() -> None:
+    """3 REINFORCE steps at every second: 0 and 2; 4 of PPO: 0, 2 and the last, 3."""
+    config = replace(EVERY_ARM, every=2, ppo=replace(EVERY_ARM.ppo, iterations=4), draws=0)
+    told = kept(answers, config)
+    assert [row["step"] for row in told.arm("beta=0+reinforce")] == [0, 2]
+    assert [row["step"] for row in told.arm("beta=0+ppo")] == [0, 2, 3]
+
+
 def test_every_arm_starts_at_the_reference_exactly() -> None:
     """KL 0, gold 1.117, proxy 0 (standardised): exact expectations, not sample means (float32: 1e-5)."""
     for row in kept(answers, EVERY_ARM).rows:
@@ -164,7 +180,7 @@ def test_quick_is_the_same_path_and_shorter() -> None:
     quick.validate()
     assert {cell.arm for cell in answers.cells(quick)} == {cell.arm for cell in answers.cells(full)}
     assert sorted({cell.steps for cell in answers.cells(quick)}) == [51, 101]
-    assert sorted({cell.steps for cell in answers.cells(full)}) == [301, 3001]
+    assert sorted({cell.steps for cell in answers.cells(full)}) == [201, 301, 3001]
     assert replace(quick, reinforce=full.reinforce, ppo=full.ppo, ascent=full.ascent, draws=full.draws) == full
     assert answers.seconds(quick) < min(60, answers.seconds(full))
     assert answers.seconds(full) > answers.seconds(replace(full, draws=0))

@@ -37,7 +37,7 @@ SUMS = replace(
     ppo=PPOConfig(iterations=9, batch=8, epochs=2, decay=True),
 )  # fmt: skip
 TABLE = replace(
-    answers.Config(device="cpu"), comparisons=40, draws=0, fit=FitConfig(steps=5),
+    answers.Config(device="cpu"), comparisons=40, draws=0, every=1, fit=FitConfig(steps=5),
     reinforce=ReinforceConfig(iterations=9), ppo=replace(answers.Config().ppo, iterations=9),
     ascent=ReinforceConfig(iterations=9, optimiser="sgd"),
 )  # fmt: skip

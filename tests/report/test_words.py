@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from folders import claim, ledger_rows, run_folder
+from folders import claim, ledger_rows, put, run_folder
 from killick.report.reading import read_run, split
 from killick.report.words import arm_words, best, counted, number, parted, verdict
 
@@ -75,3 +75,5 @@ def test_the_verdict_is_two_sentences_for_any_run(tmp_path):
     empty.mkdir()
     (empty / "metrics.jsonl").write_text("", encoding="utf-8")
     assert verdict(read_run(empty), "kl").endswith("How far the policy went was not measured.")
+    put(empty / "results.json", {"recipe": "brand", "claims": [claim(holds=True)]})
+    assert verdict(read_run(empty), "kl") == "The one claim holds. No policy was optimised."

@@ -76,10 +76,16 @@ class Leashed(Protocol):
 
 
 @torch.no_grad()
-def collect(state: Leashed, reward: Reward, *, prompts: PromptSource) -> Collected:
+def collect(state: Leashed, reward: Reward, *, prompts: PromptSource, graph: bool = False) -> Collected:
     """Ask for prompts, sample responses to each, score them, and measure the distance to the reference.
 
     Old log-probs are read by the training path, not taken from the sampler, so the first ratio is 1 for any policy.
+
+    Args:
+        state: whose policy speaks.
+        reward: the proxy.
+        prompts: asked for as many as the settings say.
+        graph: keep the gradient of `old`, for a loss that is taken at these very weights.
 
     Raises:
         Refusal: where a prompt source or a reward gives another number of rows than it was asked for.
@@ -101,7 +107,8 @@ def collect(state: Leashed, reward: Reward, *, prompts: PromptSource) -> Collect
         raise Refusal(f"A reward gives one number per response, shape ({len(rollout)},), not {tuple(scores.shape)}.")
     check_finite("scores are", scores, step=step)
     stopwatch.lap("proxy")
-    old, full = policy.logprobs(rollout)
+    with torch.set_grad_enabled(graph):
+        old, full = policy.logprobs(rollout)
     stopwatch.lap("old log-probs")
     before, reference_full = state.reference.logprobs(rollout)
     log_ratio = k1(old, before)

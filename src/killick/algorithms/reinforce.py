@@ -122,12 +122,11 @@ def reinforce(state: ReinforceState, reward: Reward, *, prompts: PromptSource) -
     """
     config = state.config
     while state.step < config.iterations:
-        found = collect(state, reward, prompts=prompts)
+        found = collect(state, reward, prompts=prompts, graph=True)
         total = found.scores - state.beta * found.log_ratio.sum(1)
         compare = group_mean if config.baseline == "group-mean" else leave_one_out
         advantages = total - compare(total, config.n)
-        logprobs, _ = state.policy.logprobs(found.rollout)
-        loss = -(advantages * masked_sum(logprobs, found.rollout.mask, dim=1)).mean()
+        loss = -(advantages * masked_sum(found.old, found.rollout.mask, dim=1)).mean()
         state.optimiser.zero_grad()
         loss.backward()
         norm = torch.nn.utils.get_total_norm([p.grad for p in state.policy.parameters() if p.grad is not None])

@@ -4,17 +4,15 @@ Every answer draws from a stream of its own, and the network computes in float64
 moves the last digits of float32, moves no token.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from itertools import groupby
 
 import torch
 
 from killick.models.encoding import encode_prompts
 from killick.models.policy import TransformerPolicy
-from killick.models.words import SPECIAL, Words
-from killick.types import Refusal, Rollout
+from killick.types import Refusal
 
 
 @dataclass(frozen=True)
@@ -42,3 +40,74 @@ class Answer:
 
     text: str
     finished: bool
+
+
+class Asking:
+    """Answers questions, several in one batch.
+
+    Args:
+        policy: speaks; it is copied, so training it later changes nothing here.
+        encode: text to ids.
+        decode: ids to text.
+        frame: a prompt as the model reads it, with the marks of the chat around it.
+        marks: words that a prompt may not hold, since they are tokens of their own (O-17).
+    """
+
+    def __init__(
+        self,
+        policy: TransformerPolicy,
+        encode: Callable[[str], list[int]],
+        *,
+        decode: Callable[[list[int]], str],
+        frame: Callable[[str], str],
+        marks: Sequence[str],
+    ):
+        self.network, self.vocabulary = deepcopy(policy.network).double().eval(), policy.vocabulary
+        self.encode, self.decode, self.frame, self.marks = encode, decode, frame, tuple(marks)
+
+    def __call__(self, questions: Sequence[Question]) -> list[list[Answer] | Refusal]:
+        """Answers to each question in their order, or why there are none."""
+        found: list[list[Answer] | Refusal] = [self.refusal(question) or [] for question in questions]
+        groups: dict[tuple[float, int], list[int]] = {}
+        for place, question in enumerate(questions):
+            if not isinstance(found[place], Refusal):
+                groups.setdefault((question.temperature, question.tokens), []).append(place)
+        for places in groups.values():
+            answers = self.sampled([questions[place] for place in places])
+            for place in places:
+                found[place] = [next(answers) for _ in range(questions[place].n)]
+        return found
+
+    def refusal(self, question: Question) -> Refusal | None:
+        """Why a question cannot be asked."""
+        spelled = [mark for mark in self.marks if mark in question.prompt]
+        if spelled:
+            return Refusal(f"A prompt is plain text; it may not hold {spelled[0]}.")
+        if not self.encode(question.prompt):
+            return Refusal("The prompt holds no word.")
+        length, context = len(self.encode(self.frame(question.prompt))), self.network.config.context
+        if length + question.tokens - 1 > context:
+            return Refusal(
+                f"The prompt has {length} tokens with its marks; the model reads {context - question.tokens + 1} at "
+                f"most before an answer of {question.tokens}."
+            )
+        return None
+
+    def sampled(self, questions: Sequence[Question]) -> Iterator[Answer]:
+        """The answers to questions of one temperature and budget, all in one batch, in the order of the questions."""
+        vocabulary = replace(self.vocabulary, time=questions[0].tokens)
+        policy = TransformerPolicy(self.network, vocabulary, questions[0].temperature)
+        framed = [self.frame(question.prompt) for question in questions for _ in range(question.n)]
+        streams = [stream for question in questions for stream in own_streams(question)]
+        rollout = policy.sample(encode_prompts(framed, self.encode, pad=vocabulary.pad), 1, streams)
+        for tokens, length, ended in zip(
+            rollout.responses.tolist(), rollout.lengths.tolist(), rollout.finished.tolist(), strict=True
+        ):
+            yield Answer(self.decode(tokens[: length - ended]), ended)
+
+
+def own_streams(question: Question) -> list[torch.Generator]:
+    """A stream for each answer, all from the question's seed."""
+    first = torch.Generator().manual_seed(question.seed)
+    seeds = torch.randint(2**62, (question.n,), generator=first)
+    return [torch.Generator().manual_seed(seed) for seed in seeds.tolist()]

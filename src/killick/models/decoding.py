@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from killick.ops.logprobs import draw, log_distribution, pick
+from killick.ops.logprobs import Draws, draw, log_distribution, pick
 from killick.types import Policy, Prompts, Refusal, Rollout, Vocabulary, check_finite
 
 
@@ -30,7 +30,7 @@ def decode(
     n: int,
     vocabulary: Vocabulary,
     temperature: float,
-    generator: torch.Generator,
+    generator: Draws,
 ) -> Rollout:
     """Draw `n` responses to each prompt, token by token, until all have ended or the budget is spent.
 
@@ -40,7 +40,8 @@ def decode(
         n: responses per prompt; the rows of one prompt stand together.
         vocabulary: what may be drawn, and how many tokens.
         temperature: of the distribution.
-        generator: drawn from once a token, for every row, so that an ended row does not shift its neighbours.
+        generator: drawn from once a token, for every row, so that an ended row does not shift its neighbours; or one
+            for each response.
 
     Raises:
         NonFinite: where a sampled log-prob is NaN or infinite (O-44).

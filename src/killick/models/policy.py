@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from killick.models.decoding import check_temperature, decode, score, sequence
 from killick.models.transformer import Cache, Transformer, TransformerConfig
 from killick.models.weights import read, write
+from killick.ops.logprobs import Draws
 from killick.types import Prompts, Refusal, Rollout, Vocabulary
 
 
@@ -47,8 +48,14 @@ class TransformerPolicy(nn.Module):
         check_network(network.config, vocabulary)
         self.network, self.vocabulary, self.temperature = network, vocabulary, temperature
 
-    def sample(self, prompts: Prompts, n: int, generator: torch.Generator) -> Rollout:
-        """Draw `n` responses to each prompt; the rows of one prompt stand together."""
+    def sample(self, prompts: Prompts, n: int, generator: Draws) -> Rollout:
+        """Draw `n` responses to each prompt; the rows of one prompt stand together.
+
+        Args:
+            prompts: ids and mask, padded on the left.
+            n: responses to each.
+            generator: drawn from; one for each response makes it independent of those beside it.
+        """
         ids, prompt_mask = prompts
         if int(ids.max()) >= self.network.config.inputs:
             raise Refusal(

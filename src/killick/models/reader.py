@@ -51,12 +51,10 @@ def summary(reader: Reader, rollout: Rollout, *, limit: int) -> Float[Tensor, "b
     if bool((lengths < 1).any()):
         empty = (lengths < 1).nonzero()[:, 0].tolist()[:5]
         raise Refusal(f"Of some responses no token lies within {limit} tokens, prompt included (row {empty}).")
-    width, found = int(lengths.max()), []
-    kept = replace(rollout, responses=rollout.responses[:, :width], mask=mask[:, :width],
-                   logprobs=rollout.logprobs[:, :width])  # fmt: skip
-    for rows in torch.arange(len(kept), device=mask.device).split(BATCH):
-        piece, last = kept[rows], lengths[rows] - 1
+    kept, order, found = replace(rollout, mask=mask), lengths.argsort(), []
+    for rows in order.split(BATCH):  # rows of like length together, so that little is computed for padding
+        piece, last = kept[rows].trimmed(), lengths[rows] - 1
         states = reader(piece)
         mean = masked_mean(states, piece.mask[..., None].expand_as(states), dim=1)
         found.append(torch.cat((mean, states[torch.arange(len(rows)), last]), 1))
-    return torch.cat(found)
+    return torch.cat(found)[order.argsort()]

@@ -6,6 +6,7 @@ from types import ModuleType
 RECIPES = {
     "answers": "4 prompts x 8 answers: how close do REINFORCE and PPO come to the exact optimum?",
     "arithmetic": "the InstructGPT recipe in miniature: what does PPO do to a reward that counts digits?",
+    "brand": "a chat model and a reviewer: what does a reward head learn from few pairs, and what does PPO trade?",
     "emphasis": "a proxy that extrapolates: what happens past the edge of the preference data?",
 }
 """Name -> the question, readable without importing anything heavy."""

@@ -106,7 +106,9 @@ def begin(config: Config, cell: Cell, *, prepared: Scores) -> Begun:
         policy.sampler = numpy_sampler(state, cell.seed, n=settings.n)
         steps = reinforce(state, reward, prompts=world.prompts)
     optimum = tilt(world.reference, scores, beta=arm.beta)
-    return state, watch(cell, policy, steps=steps, scores=scores, optimum=optimum)
+    # An arm ten times as long as the others shows as many rows as they do: it moves a tenth as far in a step.
+    every = config.every * max(1, round(cell.steps / config.reinforce.iterations))
+    return state, watch(cell, state, policy=policy, steps=steps, scores=scores, optimum=optimum, every=every)
 
 
 def speakers(config: Config, world: Answers) -> tuple[TabularPolicy, TabularPolicy]:
@@ -122,16 +124,18 @@ def standing(policy: TabularPolicy) -> Float[Tensor, "4 8"]:
 
 
 def watch(
-    cell: Cell, policy: TabularPolicy, *, steps: Iterator[Step], scores: Float[Tensor, "4 8"],
-    optimum: Float[Tensor, "4 8"],
+    cell: Cell, state: PPOState | ReinforceState, *, policy: TabularPolicy, steps: Iterator[Step],
+    scores: Float[Tensor, "4 8"], optimum: Float[Tensor, "4 8"], every: int,
 ) -> Iterator[Seen]:  # fmt: skip
-    """The cell's steps with exact figures of the policy that drew them, before its update."""
+    """The cell's steps; every so often, and at the last, exact figures of the policy that drew, before its update."""
     world = Answers()
-    while True:
-        now = standing(policy)  # after a restore at the first turn, after the last update at the others
-        step = next(steps, None)
-        if step is None:
-            return
+    while state.step < cell.steps:
+        shown = state.step % every == 0 or state.step == cell.steps - 1
+        now = standing(policy) if shown else None
+        step = next(steps)
+        if now is None:
+            yield Seen(None)
+            continue
         row = ledger_row(cell.arm, cell.seed, step=step, gold=world.gold(step.rollout), vocabulary=world.vocabulary)
         yield Seen(row | measure(world, now, scores=scores, optimum=optimum))
 

@@ -32,6 +32,7 @@ class Config:
         thin_comparisons: labelled pairs that the thin one learns from.
         thin_label_seed: numpy's, of those.
         reward_seed: of the reward models' start.
+        every: steps between two rows of the ledger, ten times as many where an arm is ten times as long.
         draws: how many other draws of the thin labels to show beside the source's; 0 shows none.
         device: auto takes a GPU where there is one (the table is small: a CPU is faster).
         workers: processes at once; 0 takes one a core.
@@ -50,17 +51,18 @@ class Config:
     thin_comparisons: int = 150
     thin_label_seed: int = 3
     reward_seed: int = 4
+    every: int = 5
     draws: int = 20
     device: str = "auto"
     workers: int = 0
     fit: FitConfig = FitConfig(steps=400, learning_rate=0.02)
     reinforce: ReinforceConfig = ReinforceConfig()
     ppo: PPOConfig = PPOConfig(
-        iterations=301,
+        iterations=201,
         batch=4,
         n=64,
-        epochs=4,
-        learning_rate=0.02,
+        epochs=3,
+        learning_rate=0.03,
         decay=True,
         level="sequence",
         baseline="leave-one-out",
@@ -89,7 +91,7 @@ class Config:
         if len(set(self.breaks)) < len(self.breaks):
             raise Refusal(f"--breaks takes each break once, not {' '.join(self.breaks)}.")
         find_device(self.device)
-        for name, least in (("comparisons", 1), ("thin_comparisons", 1), ("draws", 0), ("workers", 0)):
+        for name, least in (("comparisons", 1), ("thin_comparisons", 1), ("every", 1), ("draws", 0), ("workers", 0)):
             if getattr(self, name) < least:
                 flag = name.replace("_", "-")
                 raise Refusal(f"--{flag} must be at least {least}, not {getattr(self, name)}.")

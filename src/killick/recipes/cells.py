@@ -24,9 +24,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class Seen:
-    """One step of a cell: its ledger row, and a few answers now and then."""
+    """One step of a cell: its ledger row (None for a step that is passed over), and a few answers now and then."""
 
-    row: Row
+    row: Row | None
     samples: list[Row] = field(default_factory=list)
 
 

@@ -65,12 +65,15 @@ def guarded(recipe: ModuleType, config: Any, *, cell: Cell, folder: Path) -> Gen
 
             for event in seen:
                 stopwatch.lap("gold")
-                ledger.append(event.row)
+                if event.row is not None:
+                    ledger.append(event.row)
                 for row in event.samples:
                     samples.append(row)
                 stopwatch.lap("ledger")
                 if state.step % every == 0 or state.step == cell.steps:
                     put_down()
+                if event.row is None:
+                    continue
                 try:
                     yield event.row
                 except GeneratorExit:

@@ -80,6 +80,8 @@ def verdict(shown: Shown, kl: str) -> str:
     """Two sentences: the claims, and how far the policy went."""
     first = counted(shown.results.get("claims", [])) if shown.results else "This run is not finished"
     far = [(arm.final(kl)[0], arm) for arm in shown.arms if arm.has(kl)]
+    if shown.results and not shown.arms:
+        return f"{first}. No policy was optimised."
     if not far:
         return f"{first}. How far the policy went was not measured."
     (most, arm), (least, near) = max(far, key=lambda pair: pair[0]), min(far, key=lambda pair: pair[0])

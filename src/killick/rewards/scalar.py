@@ -38,6 +38,7 @@ class Scalar(nn.Module):
         Raises:
             Refusal: where a response has no real token, and so no last one (O-07).
         """
+        encoded = encoded.trimmed()
         place = torch.arange(1, encoded.mask.shape[1] + 1, device=encoded.mask.device)
         last = (encoded.mask * place).amax(1) - 1
         if bool((last < 0).any()):

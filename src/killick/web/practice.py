@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Query
+from fastapi.concurrency import run_in_threadpool
 
 from killick.models.asking import Answer, Question
 from killick.types import Refusal
@@ -41,7 +42,8 @@ Speak: TypeAlias = Callable[[list[Question]], Sequence[list[Answer] | Refusal]]
 Judge: TypeAlias = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
 """Prompts and answers as texts to one score each; a Refusal where they cannot be read."""
 
-REVIEWER = "reviewer"
+SHORT = 20_000
+"""Characters that are reviewed in some milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +64,24 @@ class Practice:
 def practice(offers: Practice) -> APIRouter:
     """The endpoints under /v1.
 
-    They are plain functions, which the server runs in threads: a long one keeps no other from being answered.
+    What may take long runs in threads, so that it keeps nobody else from being answered; short reviews are done at
+    once, one after the other, since threads would only wait for each other.
     """
     router = APIRouter(prefix="/v1", tags=["practice"], route_class=StrictRoute)
-    speakers = {name: Together(speak, answers_asked, most=ANSWERS * 4) for name, speak in offers.models.items()}
+    give(router, offers)
+    check(router)
+    ask(router, offers)
+    return router
+
+
+def give(router: APIRouter, offers: Practice) -> None:
+    """What there is: preferences, and models by name."""
 
     @router.get("/preferences", responses={422: REFUSALS[422]})
     def preferences(
-        product: Annotated[str, Query(max_length=PRODUCT, description="Words of a product: a name, a kind or both.")] = "",
+        product: Annotated[
+            str, Query(max_length=PRODUCT, description="Words of a product: a name, a kind or both.")
+        ] = "",
         offset: Annotated[int, Query(ge=0, le=10**9, description="Pairs to leave out at the beginning.")] = 0,
         limit: Annotated[int, Query(ge=0, le=10**6, description="Pairs at most.")] = 10**6,
     ) -> Preferences:
@@ -77,20 +89,30 @@ def practice(offers: Practice) -> APIRouter:
         rows = about(product, offers.preferences())
         return Preferences(data=[Pair(**row) for row in rows[offset : offset + limit]], total=len(rows))
 
+    @router.get("/models")
+    async def models() -> Models:
+        """Names that /v1/generate and /v1/reward take."""
+        kinds = [*((name, "language") for name in offers.models), *((name, "reward") for name in offers.rewards)]
+        return Models(data=[Named(name=name, kind=kind) for name, kind in kinds])
+
+
+def check(router: APIRouter) -> None:
+    """The reviewer."""
+
     @router.post("/brand-check", responses=REFUSALS)
-    def brand_check(asked: BrandCheck) -> BrandChecked:
+    async def brand_check(asked: BrandCheck) -> BrandChecked:
         """The guidelines that each text breaks: a list whose length is the count.
 
-        A flaw begins with its guideline's name (product, repetition, material, repair) and names the words that caused it.
+        A flaw begins with its guideline (product, repetition, material, repair) and names the words that caused it.
         """
-        results = []
-        for place, item in enumerate(asked.items):
-            try:
-                flaws = review(item.product, item.text)
-            except Refusal as refusal:
-                raise wrong(str(refusal), "items", place, "product") from refusal
-            results.append(Reviewed(flaws=list(map(str, flaws))))
-        return BrandChecked(results=results)
+        if sum(len(item.text) for item in asked.items) > SHORT:
+            return await run_in_threadpool(reviewed, asked)
+        return reviewed(asked)
+
+
+def ask(router: APIRouter, offers: Practice) -> None:
+    """Models that answer, and models that score."""
+    speakers = {name: Together(speak, answers_asked, most=ANSWERS * 4) for name, speak in offers.models.items()}
 
     @router.post("/generate", responses=REFUSALS)
     def generate(asked: Generate) -> Generated:
@@ -105,20 +127,28 @@ def practice(offers: Practice) -> APIRouter:
     @router.post("/reward", responses=REFUSALS)
     def reward(asked: Score) -> Scores:
         """Scores of answers by a reward model."""
-        judge = named(asked.model, offers.rewards)
+        judge, items = named(asked.model, offers.rewards), asked.items
         try:
-            scores = judge([one.prompt for one in asked.items], [one.answer for one in asked.items]) if asked.items else ()
+            scores = judge([one.prompt for one in items], [one.answer for one in items]) if items else ()
         except Refusal as refusal:
             raise wrong(str(refusal), "items") from refusal
         return Scores(results=list(map(scored, scores)))
 
-    @router.get("/models")
-    def models() -> Models:
-        """Names that `/v1/generate` and `/v1/reward` take."""
-        kinds = [*((name, "language") for name in offers.models), *((name, "reward") for name in offers.rewards)]
-        return Models(data=[Named(name=name, kind=kind) for name, kind in kinds])
 
-    return router
+def reviewed(asked: BrandCheck) -> BrandChecked:
+    """What the reviewer finds in each text.
+
+    Raises:
+        RequestValidationError: at a product of no kind that the catalogue knows.
+    """
+    results = []
+    for place, item in enumerate(asked.items):
+        try:
+            flaws = review(item.product, item.text)
+        except Refusal as refusal:
+            raise wrong(str(refusal), "items", place, "product") from refusal
+        results.append(Reviewed(flaws=list(map(str, flaws))))
+    return BrandChecked(results=results)
 
 
 def answers_asked(question: Question) -> int:

@@ -9,7 +9,8 @@ from killick.web.strict import Form
 ITEMS, TEXT, PROMPT, PRODUCT, ANSWERS, TOKENS = 1000, 50_000, 2000, 200, 64, 60
 """At most: items of a body, characters of a text, of a prompt, of a product; answers and tokens of each."""
 HOTTEST = 10.0
-SEEDS = 2**63 - 1
+SEEDS = 2**53 - 1
+"""The largest that every reader of JSON takes for itself."""
 
 PROMPTED = "Describe the Kestrel rain jacket ."
 COPY = "Meet the Kestrel rain jacket . It is made of wool , warm wool . We repair it free for life ."
@@ -18,9 +19,9 @@ Prompt = Annotated[str, Field(min_length=1, max_length=PROMPT)]
 Copy = Annotated[str, Field(max_length=TEXT)]
 
 
-def shown(example: dict[str, Any], *, extra: str = "forbid") -> ConfigDict:
+def shown(example: dict[str, Any]) -> ConfigDict:
     """What /docs fills in."""
-    return ConfigDict(json_schema_extra={"examples": [example]}, extra=extra)  # type: ignore[typeddict-item]
+    return ConfigDict(json_schema_extra={"examples": [example]})
 
 
 class Pair(BaseModel):
@@ -34,7 +35,9 @@ class Pair(BaseModel):
 class Preferences(BaseModel):
     """Pairs, and how many there are in all."""
 
-    model_config = shown({"data": [{"prompt": PROMPTED, "chosen": COPY, "rejected": "It is made of steel ."}], "total": 293})
+    model_config = shown(
+        {"data": [{"prompt": PROMPTED, "chosen": COPY, "rejected": "It is made of steel ."}], "total": 293}
+    )
     data: list[Pair]
     total: int = Field(description="Pairs that the filter lets through, on this page or not.")
 
@@ -73,11 +76,13 @@ class Generate(Form):
 
     model_config = shown({"prompt": PROMPTED, "n": 2, "temperature": 0.8, "seed": 1})
     prompt: Prompt = Field(description="Plain text; the marks of the chat are put around it.")
-    model: str = Field("tiny-gpt-chat", max_length=100)
-    n: int = Field(1, ge=1, le=ANSWERS, description="Answers.")
-    temperature: float = Field(0.8, gt=0.01, le=HOTTEST, strict=False)
-    seed: int | None = Field(None, ge=0, le=SEEDS, description="The same seed gives the same answers; none draws one.")
-    max_tokens: int = Field(TOKENS, ge=1, le=TOKENS, description="Of each answer, its end included.")
+    model: str = Field(default="tiny-gpt-chat", max_length=100)
+    n: int = Field(default=1, ge=1, le=ANSWERS, description="Answers.")
+    temperature: float = Field(default=0.8, ge=0.01, le=HOTTEST)
+    seed: int | None = Field(
+        default=None, ge=0, le=SEEDS, description="The same seed gives the same answers; none draws one."
+    )
+    max_tokens: int = Field(default=TOKENS, ge=1, le=TOKENS, description="Of each answer, its end included.")
 
 
 class Written(BaseModel):
@@ -106,7 +111,7 @@ class Score(Form):
     """Answers to score."""
 
     model_config = shown({"model": "reviewer", "items": [{"prompt": PROMPTED, "answer": COPY}]})
-    model: str = Field("reviewer", max_length=100, description="A reward model of /v1/models.")
+    model: str = Field(default="reviewer", max_length=100, description="A reward model of /v1/models.")
     items: list[Answered] = Field(max_length=ITEMS)
 
 
@@ -134,5 +139,7 @@ class Named(BaseModel):
 class Models(BaseModel):
     """What there is."""
 
-    model_config = shown({"data": [{"name": "tiny-gpt-chat", "kind": "language"}, {"name": "reviewer", "kind": "reward"}]})
+    model_config = shown(
+        {"data": [{"name": "tiny-gpt-chat", "kind": "language"}, {"name": "reviewer", "kind": "reward"}]}
+    )
     data: list[Named]

@@ -49,9 +49,11 @@ class StrictRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def strictly(request: Request) -> Response:
+            request = StrictRequest(request.scope, request.receive)
             if self.body_field is not None:
                 check_type(request.headers.get("content-type", ""))
-            return await handle(StrictRequest(request.scope, request.receive))
+                await request.json()  # before FastAPI, which would call every fault of its own finding a 400
+            return await handle(request)
 
         return strictly
 
@@ -65,7 +67,9 @@ class StrictRequest(Request):
         Raises:
             RequestValidationError: where it is no strict JSON.
         """
-        return read(await self.body())
+        if not hasattr(self, "_json"):
+            self._json = read(await self.body())
+        return self._json
 
 
 def check_type(given: str) -> None:

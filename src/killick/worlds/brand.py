@@ -138,6 +138,18 @@ def question(product: str) -> str:
     return QUESTION.format(product=product)
 
 
+def described(prompt: str) -> str:
+    """The product that a prompt asks about, if it is spelled as `question` does.
+
+    Raises:
+        Refusal: where it asks for something else.
+    """
+    before, after = QUESTION.split("{product}")
+    if not (prompt.startswith(before) and prompt.endswith(after) and len(prompt) > len(before + after)):
+        raise Refusal(f"A prompt of this world reads {question(PRODUCTS[0])!r}, not {prompt[:80]!r}.")
+    return prompt[len(before) : -len(after)]
+
+
 def chat(prompt: str) -> str:
     """A prompt as the chat model reads it: what comes next is its answer."""
     return f"<user> {prompt} <assistant>"

@@ -6,6 +6,7 @@ It knows no catalogue and no guideline. Everything is one pass, so time grows wi
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import TypeAlias
 
 Words: TypeAlias = tuple[str, ...]
@@ -90,12 +91,15 @@ def content(words: Iterable[str]) -> list[str]:
 
 
 class Phrases:
-    """Given phrases, found in sentences as whole words, the longest first, and never two on the same word."""
+    """Given phrases, found in sentences as whole words, the longest first, and never two on the same word.
+
+    Attributes:
+        known: the words of each phrase, and how it was given; a phrase without a word is none.
+    """
 
     def __init__(self, phrases: Iterable[str]):
-        self.known: dict[Words, str] = {}
-        for phrase in phrases:
-            self.known[sum(sentences(phrase), ())] = phrase
+        spelled = ((tuple(chain.from_iterable(sentences(phrase))), phrase) for phrase in phrases)
+        self.known = {words: phrase for words, phrase in spelled if words}
         self.longest = max(map(len, self.known), default=0)
         self.begin = {words[0] for words in self.known}
 

@@ -1,0 +1,84 @@
+"""What the practice API offers on this machine: the brand's chat model, its preferences, and who judges answers.
+
+Nothing is loaded or computed before somebody asks for it; then it is kept.
+"""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from threading import Lock
+from typing import Generic, TypeVar
+
+from killick.models.asking import Answer, Asking, Question
+from killick.models.words import SPECIAL
+from killick.recipes.brand_preferences import Speaker, preference_rows, preferences, speaker
+from killick.recipes.brand_served import NAME, text_reward
+from killick.types import Refusal
+from killick.web.practice import Practice
+from killick.worlds.brand import chat, described, review
+
+SEED = 0
+"""Of the pairs and of the reward head: the one that `killick run brand` begins with."""
+
+Made = TypeVar("Made")
+
+
+class Once(Generic[Made]):
+    """Something that is made when it is first asked for; whoever asks meanwhile waits for it.
+
+    Args:
+        make: called once, or again after it failed.
+    """
+
+    def __init__(self, make: Callable[[], Made]):
+        self.make, self.lock = make, Lock()
+
+    def __call__(self) -> Made:
+        """What was made."""
+        with self.lock:
+            if not hasattr(self, "made"):
+                self.made = self.make()
+        return self.made
+
+
+def outcome(stage: Generator[object, None, Made]) -> Made:
+    """What a stage returns; what it tells on the way is left unsaid."""
+    while True:
+        try:
+            next(stage)
+        except StopIteration as end:
+            made: Made = end.value
+            return made
+
+
+def offers(speaks: Callable[[], Speaker] = speaker) -> Practice:
+    """The brand's practice.
+
+    Args:
+        speaks: gives the chat model.
+    """
+    model = Once(speaks)
+
+    def asking() -> Asking:
+        words = model().tokenizer
+        return Asking(model().policy, words.encode, decode=words.decode, frame=chat, marks=SPECIAL)
+
+    def rows() -> Sequence[Mapping[str, str]]:
+        return preference_rows(outcome(preferences(model(), seed=SEED)), model().world())
+
+    ask, head = Once(asking), Once(lambda: outcome(text_reward(seed=SEED)))
+
+    def answers(questions: list[Question]) -> list[list[Answer] | Refusal]:
+        return ask()(questions)
+
+    def by_head(prompts: Sequence[str], texts: Sequence[str]) -> list[float]:
+        return head()(prompts, texts)
+
+    return Practice(Once(rows), {"tiny-gpt-chat": answers}, {"reviewer": reviewer, NAME: by_head})
+
+
+def reviewer(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
+    """Gold: minus the number of flaws of each answer.
+
+    Raises:
+        Refusal: at a prompt that asks about no product.
+    """
+    return [-float(len(review(described(prompt), answer))) for prompt, answer in zip(prompts, answers, strict=True)]

@@ -1,0 +1,152 @@
+"""What the brand recipe prints: choosing among answers, the reward models, what a flaw costs, what PPO traded."""
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from killick.recipes.brand_preferences import FLAWS, K
+from killick.recipes.ledger import Row
+from killick.recipes.tables import Table, by_arm
+
+Found = Mapping[str, Any]
+LAST = 10
+"""Steps that an end is the mean of: one batch of answers is noisy."""
+
+
+def tables(rows: Sequence[Row], found: Found) -> list[Table]:
+    """All of them; those about arms only where there are any.
+
+    Args:
+        rows: the ledger, sorted by arm, seed and step.
+        found: seed (as text) -> what its stages found.
+    """
+    told = sorted(found.items(), key=lambda pair: int(pair[0]))
+    every = [best_of_four(told), rewards(told), optimum(told), curve(told), prices(told), winners(told), trades(rows)]
+    return [table for table in every if table is not None]
+
+
+def best_of_four(told: Sequence[tuple[str, Found]]) -> Table:
+    """One row a seed and chooser."""
+    names = {"first": "none: the first", "head": "reward head", "scalar": "fine-tune", "reviewer": "reviewer"}
+    return Table(
+        f"Best of {K} on 72 held-out products",
+        "Mean flaws of the answer that each would keep, with the 95 % interval over products. The reward model wins a "
+        "part of what the reviewer could.",
+        ["seed", "chosen by", "flaws", "low", "high"],
+        [[int(seed), names[name], *each["of_four"][name]] for seed, each in told for name in names],
+    )
+
+
+def rewards(told: Sequence[tuple[str, Found]]) -> Table:
+    """One row a seed and reward model."""
+    return Table(
+        "Two reward models on the same pairs",
+        "A linear head on frozen states, and a full fine-tune of a copy of the chat model with a scalar head. Accuracy "
+        "is on pairs about names that neither has learnt of, with its 95 % interval.",
+        ["seed", "reward model", "learned pairs", "right on them", "held-out pairs", "accuracy", "low", "high",
+         "ceiling"],
+        [
+            [int(seed), name, each["learned_pairs"], each["learned_accuracy"], each["held_pairs"], each["accuracy"],
+             *each["interval"], each["ceiling"]]
+            for seed, found in told for name, each in (("head", found["head"]), ("fine-tune", found["scalar"]))
+        ],
+    )  # fmt: skip
+
+
+def optimum(told: Sequence[tuple[str, Found]]) -> Table:
+    """One row a seed and way of fitting."""
+    apart = sum(found["head"]["separable"] for _, found in told)
+    note = (
+        f"At {apart} of {len(told)} seeds some weights put every learned pair right: the loss then has no least value, "
+        "L-BFGS runs towards 0, and the fit is where its steps end. Under a penalty on squared weights the optimum is "
+        "one, and Adam and L-BFGS find the same. Agreement is the share of held-out pairs decided as the fit decides."
+    )
+    return Table(
+        "The head beside the optimum of its loss", note,
+        ["seed", "way", "loss, nats", "squared weights", "right on learned", "accuracy", "agreement"],
+        [[int(seed), *row.values()] for seed, found in told for row in reordered(found["head"]["optimum"])],
+    )  # fmt: skip
+
+
+def reordered(rows: Sequence[Found]) -> list[dict[str, Any]]:
+    """Rows with their columns in the order of the table; a file may have sorted them."""
+    names = ("way", "loss", "squared", "learned_accuracy", "accuracy", "agreement")
+    return [{name: row[name] for name in names} for row in rows]
+
+
+def curve(told: Sequence[tuple[str, Found]]) -> Table:
+    """One row an n, the mean over seeds."""
+    curves = [found["curves"] for _, found in told]
+    body: list[list[Any]] = []
+    for place, point in enumerate(curves[0]["head"]["points"]):
+        means = [fmean(each[name]["points"][place][column] for each in curves)
+                 for name, column in (("head", "proxy"), ("head", "gold"), ("reviewer", "gold"))]  # fmt: skip
+        body.append([point["n"], point["kl_bound"], *means])
+    tops = ", ".join(
+        f"{each['head']['top']} ({each['head']['top_interval'][0]} to {each['head']['top_interval'][1]})"
+        for each in curves
+    )
+    return Table(
+        "Best-of-n from one pool",
+        f"KL is at most its bound. Gold by the head is at its best at n = {tops}, in brackets the 95 % interval over "
+        "products; the reviewer's own choice shows what there was to win.",
+        ["n", "KL bound, nats", "proxy by the head", "gold by the head", "gold by the reviewer"],
+        body,
+    )
+
+
+def prices(told: Sequence[tuple[str, Found]]) -> Table:
+    """One row a kind of flaw, the mean over seeds."""
+    return Table(
+        "What a flaw costs",
+        "The reviewer takes off 1 for each. The head takes off this much, all else equal, in deviations of its score: "
+        "near 0 it does not see the flaw, above 0 it likes it.",
+        ["flaw", "share of answers", "the head's price"],
+        [
+            [kind, fmean(found["flaws"][kind] for _, found in told), fmean(found["prices"][kind] for _, found in told)]
+            for kind in FLAWS
+        ],
+    )
+
+
+def winners(told: Sequence[tuple[str, Found]]) -> Table:
+    """The first seed's most flawed winners."""
+    return Table(
+        "Winners to check",
+        "The best of its pool by score, and flawed all the same: what a person who reads a few winners would find.",
+        ["product", "answer", "score", "the reviewer"],
+        [list(row) for row in told[0][1]["winners"]],
+    )
+
+
+def trades(rows: Sequence[Row]) -> Table | None:
+    """One row an arm: how often each flaw stood in answers before and after, and which way it went."""
+    seeds = sorted({row["seed"] for row in rows})
+    ledgers = [by_arm(rows, seed) for seed in seeds]
+    body: list[list[Any]] = []
+    for arm in dict.fromkeys(row["arm"] for row in rows):
+        mine = [ledger[arm] for ledger in ledgers if arm in ledger]
+        ends = {
+            name: fmean(fmean(row[name] for row in each[-LAST:]) for each in mine) for name in ("proxy", "gold", "kl")
+        }
+        moved = {kind: change(mine, f"flaw_{kind}") for kind in FLAWS}
+        body.append([arm, *ends.values(), *(f"{before:.2f} to {after:.2f}" for before, after in moved.values()),
+                     bargain(moved)])  # fmt: skip
+    return Table.unless_empty(
+        "What PPO traded",
+        f"Share of answers with each flaw, at the first step and over the last {LAST}. A policy that pleases the "
+        "reward model drops the flaws that it sees and takes on those that it does not.",
+        ["arm", "proxy", "gold", "KL, nats", *FLAWS, "bargain"], rows=body,
+    )  # fmt: skip
+
+
+def change(cells: Sequence[Sequence[Row]], column: str) -> tuple[float, float]:
+    """A column at the first step and over the last ten, mean over seeds."""
+    return fmean(rows[0][column] for rows in cells), fmean(fmean(row[column] for row in rows[-LAST:]) for rows in cells)
+
+
+def bargain(moved: Mapping[str, tuple[float, float]], least: float = 0.05) -> str:
+    """Which flaws became rarer and which more frequent by at least a twentieth of the answers."""
+    less = [kind for kind, (before, after) in moved.items() if after < before - least]
+    more = [kind for kind, (before, after) in moved.items() if after > before + least]
+    return f"less {' and '.join(less) or 'of nothing'}, more {' and '.join(more) or 'of nothing'}"
