@@ -3,8 +3,8 @@
 The floor multiplies the same weights, in the order of the network, with inputs of the same shapes: the prompts at once,
 then one token of every response a step. Beside it stand the two products of attention, a query a step over keys that
 grow, which memory bounds more than arithmetic. Floor and sampling alternate on one thread; shares are medians of
-paired rounds in CPU seconds, so that a busy neighbour slows both. No response ends here, so that every step is one of the whole
-batch.
+paired rounds in CPU seconds, so that a busy neighbour slows both. No response ends here, so that every step is one of
+the whole batch.
 
     python benchmarks/sampling.py --batch 256 --rounds 12
 """

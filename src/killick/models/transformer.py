@@ -15,7 +15,6 @@ from torch.nn import functional
 
 from killick.types import Refusal
 
-
 MANY_KEYS = 16
 """From here on a single query is quicker in plain products than in the fused kernel, which is made for many."""
 

@@ -1,8 +1,8 @@
 """Synthetic product copy: what a small chat model learns to write, and the flaws that it picks up on the way.
 
-Two kinds of text. *Shop talk* says the names of all products, and nothing about them. *Copy* describes one product, of a
-name that is not held out; how often it is flawed depends on the kind of product, so that flaws are partly a matter of the
-product and partly chance. Unless it is flawed in that way, a sentence repeats no word at all.
+Two kinds of text. *Shop talk* says the names of all products, and nothing about them. *Copy* describes one product, of
+a name that is not held out; how often it is flawed depends on the kind of product, so that flaws are partly a matter of
+the product and partly chance. Unless it is flawed in that way, a sentence repeats no word at all.
 """
 
 import re
