@@ -272,10 +272,10 @@ def test_one_query_meets_many_keys_as_in_torchs_kernel(count: int, hidden_keys: 
     query, keys, values = (torch.randn(3, 2, length, 8, generator=draws) for length in (1, count, count))
     visible = None if not hidden_keys else (torch.arange(count) >= hidden_keys).expand(3, 1, 1, count)
     expected = nn.functional.scaled_dot_product_attention(query, keys, values, visible)
-    assert_close(attend(query, keys, values, visible=visible), expected, atol=1e-6, rtol=0)
+    assert_close(attend(query, keys, values=values, visible=visible), expected, atol=1e-6, rtol=0)
     if hidden_keys:
         keys[:, :, :hidden_keys], values[:, :, :hidden_keys] = 1e4, 1e4
-        assert_close(attend(query, keys, values, visible=visible), expected, atol=1e-6, rtol=0)
+        assert_close(attend(query, keys, values=values, visible=visible), expected, atol=1e-6, rtol=0)
 
 
 def test_a_long_cached_sequence_has_the_states_of_one_pass() -> None:

@@ -118,7 +118,7 @@ class Block(nn.Module):
         queries, keys, values = (part.transpose(1, 2) for part in qkv.unbind(2))
         if cache is not None:
             keys, values = cache.extend(keys, values)
-        mixed = attend(queries, keys, values, visible=visible)
+        mixed = attend(queries, keys, values=values, visible=visible)
         x = x + self.out(mixed.transpose(1, 2).reshape(x.shape))
         inner = self.up(self.norm_feed_forward(x))
         if self.activation == "swiglu":
@@ -132,8 +132,8 @@ class Block(nn.Module):
 def attend(
     queries: Float[Tensor, "batch head new width"],
     keys: Float[Tensor, "batch head seen width"],
-    values: Float[Tensor, "batch head seen width"],
     *,
+    values: Float[Tensor, "batch head seen width"],
     visible: Bool[Tensor, "batch 1 new seen"] | None,
 ) -> Float[Tensor, "batch head new width"]:
     """Mix values by how queries meet keys: those that are visible, or, where nothing is said, none behind a query."""
