@@ -22,7 +22,8 @@ class Server(NamedTuple):
 def served(*words: str) -> Iterator[Server]:
     """A server, once it answers; asked to stop at the end."""
     command = [sys.executable, "-m", "killick", "serve", "--port", "0", *words]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     try:
         assert process.stdout is not None
         greeting = "".join(process.stdout.readline() for _ in range(4))

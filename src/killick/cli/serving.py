@@ -1,7 +1,9 @@
 """`killick serve`: one small server with the practice API and the pages."""
 
+import logging
 import os
 import socket
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -54,11 +56,17 @@ def serve(given: list[str]) -> None:
         ) from error
     with listening(options) as door:
         print(greeting(options.host, door.getsockname()[1]), flush=True)
-        config = uvicorn.Config(served, log_level="warning", access_log=False, timeout_graceful_shutdown=2)
+        config = uvicorn.Config(served, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
+        server = uvicorn.Server(config)
+        # Whoever is cut off by Ctrl-C is no error to tell of.
+        logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
         try:
-            uvicorn.Server(config).run([door])
+            server.run([door])
         except KeyboardInterrupt:
-            print("Stopped.")
+            print("Stopped.", flush=True)
+            if threading.active_count() > 1:
+                # A thread still works for somebody who is gone; what it would keep is kept whole or not at all.
+                os._exit(0)
 
 
 def app() -> "FastAPI":

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from killick.web.pages import index
+from killick.web.reference import reference
 
 STATIC = Path(__file__).parent / "static"
 BODY = 2_000_000
@@ -20,21 +21,26 @@ BODY = 2_000_000
 
 
 def build(parts: Sequence[APIRouter], *, body: int = BODY, origins: Sequence[str] = ()) -> FastAPI:
-    """An app of these parts, with `/healthz`, `/static`, and an index of their pages at `/`.
+    """An app of these parts, with `/healthz`, `/static`, `/docs`, and an index of their pages at `/`.
 
     Args:
         parts: routers; each brings its own pages and endpoints.
         body: bytes; a longer body is refused before it is read (413).
         origins: further origins ("http://host:port") whose pages may send; a page of this server always may.
     """
-    app = FastAPI(title="killick", summary="RLHF from preferences to policy, with the anchor in view.")
+    app = FastAPI(
+        title="killick",
+        summary="RLHF from preferences to policy, with the anchor in view.",
+        docs_url=None,
+        redoc_url=None,
+    )
 
     @app.get("/healthz", tags=["server"])
     async def healthz() -> dict[str, str]:
         """Whether the server answers; it waits for no thread."""
         return {"status": "ok"}
 
-    for part in [index(parts), *parts]:
+    for part in [index(parts), reference(), *parts]:
         app.include_router(part)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_exception_handler(RequestValidationError, invalid)
