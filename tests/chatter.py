@@ -1,11 +1,13 @@
 """A very small chat model that says the brand's words at random: for tests of what reads and scores its answers."""
 
+import pytest
 import torch
 
 from killick.algorithms.reference import digest
 from killick.models.chat import Chat
 from killick.models.transformer import Transformer, TransformerConfig
 from killick.models.words import Words
+from killick.recipes import brand, brand_optimum, brand_served
 from killick.recipes.brand_preferences import Speaker
 from killick.worlds.brand import question
 from killick.worlds.catalogue import PRODUCTS
@@ -18,3 +20,10 @@ def chatter(device: str = "cpu") -> Speaker:
     chat = Chat(Transformer(shape, torch.Generator(device).manual_seed(0)), words)
     policy = chat.policy(temperature=0.8, time=20)
     return Speaker(policy, words, digest(policy.parameters()))
+
+
+def takes_the_place(patch: pytest.MonkeyPatch) -> None:
+    """Let the recipe ask this speaker, and look at the optimum for a moment only."""
+    for module in (brand, brand_served):
+        patch.setattr(module, "speaker", chatter)
+    patch.setattr(brand_optimum, "STEPS", 20)

@@ -8,9 +8,9 @@ from typing import Any
 
 _HOMES = {
     "Adam": "optimiser",
-    "AnswerTable": "worlds.listed",
     "Agreement": "preferences.agreement",
     "AnnotatorAgreement": "preferences.agreement",
+    "AnswerTable": "worlds.listed",
     "Answers": "worlds.answers",
     "Arithmetic": "worlds.arithmetic",
     "Asking": "models.asking",
@@ -71,11 +71,11 @@ _HOMES = {
     "Words": "models.words",
     "World": "types",
     "accuracy": "rewards.fit",
-    "best_beta": "algorithms.listed",
     "agreement": "preferences.agreement",
     "ask_disagreement": "preferences.active",
     "ask_information": "preferences.active",
     "ask_random": "preferences.active",
+    "best_beta": "algorithms.listed",
     "best_of_n": "algorithms.best_of_n",
     "best_of_n_curve": "algorithms.best_of_n",
     "ceiling": "preferences.labelers",

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from chatter import chatter
+from chatter import takes_the_place
 from commands import Command, command, ledger
-from killick.recipes import brand
 from killick.report.drawing import draw
 
 killick = pytest.fixture(command)
@@ -20,7 +19,7 @@ SMALL = [
 @pytest.fixture(autouse=True)
 def small_speaker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells are forked, so they have it too."""
-    monkeypatch.setattr(brand, "speaker", chatter)
+    takes_the_place(monkeypatch)
 
 
 def test_arms_tables_and_claims_are_told_and_kept(killick: Command, tmp_path: Path) -> None:

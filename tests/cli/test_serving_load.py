@@ -61,7 +61,7 @@ def ask(port: int, start: threading.Barrier) -> list[tuple[int, list[int]]]:
 def test_twenty_clients_at_once_are_all_answered_rightly_and_cheaply(server: Server) -> None:
     """8,000 texts. Bound in CPU seconds of the server, which another program on the machine does not move much.
 
-    2,000 texts a CPU second would be 4 s; measured .7 s (benchmarks/serve.py has the figures on the wall).
+    2,000 texts a CPU second would be 4 s; measured under 1 s (benchmarks/serve.py has the figures on the wall).
     """
     before, start = cpu_seconds(server), threading.Barrier(CLIENTS)
     with ThreadPoolExecutor(CLIENTS) as pool:

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from killick.models.transformer import Block, Cache, Transformer, TransformerConfig, rotations, visibility
+from killick.models.transformer import (
+    MANY_KEYS,
+    Block,
+    Cache,
+    Transformer,
+    TransformerConfig,
+    attend,
+    rotations,
+    visibility,
+)
 from killick.types import Refusal
 
 modest = settings(max_examples=15, deadline=None, derandomize=True)
@@ -253,3 +262,29 @@ def test_a_sequence_beyond_the_context_is_refused_before_anything_is_read() -> N
     model(ids_of(1, 12), None, 0, caches)
     with pytest.raises(Refusal, match="13 tokens"):
         model(ids_of(1, 1), None, 0, caches)
+
+
+@pytest.mark.parametrize("count", [MANY_KEYS - 1, MANY_KEYS, 40])
+@pytest.mark.parametrize("hidden_keys", [0, 7])
+def test_one_query_meets_many_keys_as_in_torchs_kernel(count: int, hidden_keys: int) -> None:
+    """Both sides of the threshold, with keys that are padding and without."""
+    draws = seeded(4)
+    query, keys, values = (torch.randn(3, 2, length, 8, generator=draws) for length in (1, count, count))
+    visible = None if not hidden_keys else (torch.arange(count) >= hidden_keys).expand(3, 1, 1, count)
+    expected = nn.functional.scaled_dot_product_attention(query, keys, values, visible)
+    assert_close(attend(query, keys, values=values, visible=visible), expected, atol=1e-6, rtol=0)
+    if hidden_keys:
+        keys[:, :, :hidden_keys], values[:, :, :hidden_keys] = 1e4, 1e4
+        assert_close(attend(query, keys, values=values, visible=visible), expected, atol=1e-6, rtol=0)
+
+
+def test_a_long_cached_sequence_has_the_states_of_one_pass() -> None:
+    """Token by token past the threshold, rows padded on the left, against the whole row at once."""
+    config = TransformerConfig.llama(11, 7, 30, hidden=16, layers=2, heads=2, feed_forward=24)
+    model, ids = network(config), ids_of(3, 30)
+    mask = torch.arange(30) >= torch.tensor([0, 2, 5])[:, None]
+    whole = model(ids, mask).view(3, 30, -1)
+    caches = [Cache(3, config, 30, model.head.weight) for _ in model.blocks]
+    model(ids[:, :6], mask[:, :6], 5, caches)
+    for place in range(6, 30):
+        assert_close(model(ids[:, place, None], mask[:, : place + 1], 0, caches), whole[:, place], atol=1e-5, rtol=0)

@@ -1,4 +1,4 @@
-"""The brand recipe with a very small speaker in the chat model's place: its rows, its cells without PPO, its refusals."""
+"""The brand recipe with a very small speaker in the chat model's place: rows, cells without PPO, what it refuses."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from chatter import chatter
+from chatter import takes_the_place
 from killick.algorithms.ppo_config import PPOConfig
 from killick.recipes import brand
 from killick.recipes.brand import Config
@@ -27,14 +27,14 @@ KINDS = ["flaw_product", "flaw_repetition", "flaw_material", "flaw_repair"]
 @pytest.fixture(autouse=True)
 def small_speaker(monkeypatch: pytest.MonkeyPatch) -> None:
     """The chat model's place is taken everywhere in the recipe."""
-    monkeypatch.setattr(brand, "speaker", chatter)
+    takes_the_place(monkeypatch)
 
 
 @pytest.fixture(scope="module")
 def told() -> Iterator[Told]:
     """One run, for all who only look."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(brand, "speaker", chatter)
+        takes_the_place(patch)
         yield tell(brand, TINY)
 
 

@@ -1,4 +1,4 @@
-"""Best-of-n on the held-out products: choosing among four, the curves of a pool, what a flaw costs, winners to check."""
+"""Best-of-n on the held-out products: four answers, a pool's curves, what a flaw costs, winners to check."""
 
 import pytest
 import torch

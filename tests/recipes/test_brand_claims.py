@@ -35,7 +35,8 @@ def test_expected_is_what_the_source_says_and_lies_in_the_middle_of_its_band() -
 
 def test_what_is_far_from_the_source_does_not_hold() -> None:
     """Every answer perfect, and a reward model that guesses."""
-    other = SOURCE | {"pairs": 0, "head": {"accuracy": 0.5}, "of_four": dict.fromkeys(SOURCE["of_four"], [0.0, 0, 0])}
+    other = SOURCE | {"pairs": 0, "head": {"accuracy": 0.5}, "of_four": {}}
+    other["of_four"] = {name: [0.0, 0, 0] for name in SOURCE["of_four"]}
     judged = {claim["id"]: claim["holds"] for claim in judge(CLAIMS, [], found={"0": other})}
     assert judged == {"pairs": False, "rm-accuracy": False, "first-flaws": None, "head-flaws": False,
                       "reviewer-flaws": False}  # fmt: skip

@@ -1,9 +1,10 @@
 """The brand's reward models: the source's features and start, what a fit finds, and scores that do not mind batches."""
 
+import pytest
 import torch
 from torch.testing import assert_close
 
-from chatter import chatter
+from chatter import chatter, takes_the_place
 from killick.models.reader import Reader
 from killick.ops.stats import pair_accuracy
 from killick.recipes.brand_preferences import preferences, split
@@ -12,6 +13,12 @@ from killick.rewards.fit import FitConfig
 from killick.types import Preference
 from killick.worlds.catalogue import PRODUCTS
 from straight import done
+
+
+@pytest.fixture(autouse=True)
+def small_speaker(monkeypatch: pytest.MonkeyPatch) -> None:
+    takes_the_place(monkeypatch)
+
 
 SPEAKS = chatter()
 ALL = done(preferences(SPEAKS, seed=0, products=PRODUCTS[::3]))

@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from chatter import chatter
+from chatter import chatter, takes_the_place
 from killick.models.weights import write
-from killick.recipes import brand_served
 from killick.recipes.brand_preferences import preferences, split
 from killick.recipes.brand_rewards import FIT, fitted_head, scored
 from killick.recipes.brand_served import TextReward, load, save, text_reward
@@ -20,6 +19,11 @@ from straight import done
 
 SPEAKS = chatter()
 PAIRS = done(preferences(SPEAKS, seed=0, products=PRODUCTS[::3]))
+
+
+@pytest.fixture(autouse=True)
+def small_speaker(monkeypatch: pytest.MonkeyPatch) -> None:
+    takes_the_place(monkeypatch)
 
 
 def head() -> Standardised:
@@ -43,9 +47,8 @@ def test_a_saved_head_comes_back_whole(tmp_path: Path) -> None:
     assert torch.equal(scored(again, PAIRS.rollout), scored(reward, PAIRS.rollout))
 
 
-def test_a_served_head_comes_from_a_file_or_is_fitted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_served_head_comes_from_a_file_or_is_fitted(tmp_path: Path) -> None:
     """Both judge any text; the fitted one as the recipe's at that seed."""
-    monkeypatch.setattr(brand_served, "speaker", chatter)
     save(head(), tmp_path / "head.safetensors", speaks=SPEAKS)
     asked = ["Describe the Wren day pack .", "Why ?"], ["wool wool", ""]
     kept = done(text_reward(tmp_path / "head.safetensors"))(*asked)

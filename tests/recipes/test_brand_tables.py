@@ -82,7 +82,7 @@ def test_curves_and_prices_are_means_over_seeds() -> None:
 
 
 def test_an_arm_is_told_by_its_first_step_and_its_last_ten() -> None:
-    """At beta=0 answers without the promise went from .5 to .1, wrong materials to .8; at beta=2 nothing moved by .05."""
+    """At beta=0 answers without the promise went from .5 to .1, wrong materials to .8; at beta=2 nothing moved."""
     table = titled("What PPO traded")
     assert table.columns[4:] == [*FLAWS, "bargain"]
     free, held = table.rows

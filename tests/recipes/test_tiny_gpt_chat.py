@@ -12,7 +12,7 @@ from killick.recipes.tiny_gpt_chat import Config, make
 from killick.types import Refusal
 from killick.worlds.brand import Brand
 from killick.worlds.catalogue import HELD_OUT, KINDS
-from killick.worlds.copywriting import FlawRates
+from killick.worlds.copywriting import FLAWS, HABITS, FlawRates
 
 FEW = SFTConfig(steps=2, batch=4)
 SMALL = Config(reading=replace(FEW, steps=3), answering=FEW, hidden=16, layers=1, heads=2, feed_forward=24)
@@ -70,15 +70,23 @@ def test_settings_that_cannot_make_it_are_refused() -> None:
 
 
 def test_the_first_answer_has_1_78_flaws() -> None:
-    """The one figure that is tuned, over 72 held-out products: 16 answers each, so that chance moves it by .025."""
-    model = Chat.load(SHIPPED["tiny-gpt-chat"])
+    """The one figure that is tuned, over 72 held-out products: of 8 answers each the mean has a deviation of .03.
+
+    Which flaws they are is a matter of the kind, how many partly chance: a kind's two habits against its other two.
+    """
+    model = Chat.load(SHIPPED["tiny-gpt-chat"]).requires_grad_(False)
     policy = model.policy(temperature=0.8)
     products = tuple(f"{name} {kind}" for name in HELD_OUT for kind in KINDS)
     world = Brand(model.tokenizer.encode, model.tokenizer.decode, vocabulary=policy.vocabulary, products=products)
-    flaws = -world.gold(policy.sample(world.everything(), 16, torch.Generator().manual_seed(0)))
-    assert float(flaws.mean()) == pytest.approx(1.78, abs=0.06)
-    assert 0.4 < float(flaws.view(72, 16).std(1).mean()) < 1.0
-    assert 0.3 < float(flaws.view(72, 16).mean(1).std()) < 1.0
+    found = world.flaws(policy.sample(world.everything(), 8, torch.Generator().manual_seed(0)))
+    counts = torch.tensor([len(flaws) for flaws in found], dtype=torch.float32).view(72, 8)
+    assert float(counts.mean()) == pytest.approx(1.78, abs=0.06)
+    assert 0.5 < float(counts.std(1).mean()) < 0.9
+    words = dict(zip(FLAWS, ("product", "repetition", "material", "repair"), strict=True))
+    habits = [{words[flaw] for flaw in HABITS[product.split(" ", 1)[1]]} for product in products for _ in range(8)]
+    often = sum(flaw.kind in habit for flaws, habit in zip(found, habits, strict=True) for flaw in flaws)
+    assert often / (2 * len(found)) > 0.6
+    assert (float(counts.sum()) - often) / (2 * len(found)) < 0.3
 
 
 @pytest.mark.slow

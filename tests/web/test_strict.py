@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 from fastapi.exceptions import RequestValidationError
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from killick.web.strict import Form, check_type, read, wrong
 
+modest = settings(max_examples=50, deadline=None, derandomize=True)
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -20,6 +21,7 @@ values = st.recursive(
 )
 
 
+@modest
 @given(values)
 def test_what_json_writes_is_read(value: Any) -> None:
     assert read(json.dumps(value).encode()) == value
@@ -46,6 +48,7 @@ def test_what_is_no_strict_json_is_refused_with_a_reason(body: bytes, reason: st
     assert reason in error["msg"]
 
 
+@modest
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(body: bytes) -> None:
     with suppress(RequestValidationError):

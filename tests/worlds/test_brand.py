@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from killick.types import Refusal, Rollout
@@ -13,6 +13,7 @@ from killick.worlds.brand import Brand, chat, question, review
 from killick.worlds.catalogue import KINDS, MATERIALS, PRODUCTS, PROMISES
 from words import PLACE, VOCABULARY, decode, encode
 
+modest = settings(max_examples=50, deadline=None, derandomize=True)
 ASKED = "Kestrel rain jacket"
 CLEAN = "The Kestrel rain jacket is made of nylon. It has taped seams. We repair it free for life."
 
@@ -97,6 +98,7 @@ words = st.lists(st.sampled_from(some), max_size=40)
 prose = st.builds(" ".join, words)
 
 
+@modest
 @given(product, copy | prose)
 def test_any_text_is_read_with_at_most_one_flaw_a_guideline_in_their_order(product: str, text: str) -> None:
     found = kinds(text, product)
@@ -105,6 +107,7 @@ def test_any_text_is_read_with_at_most_one_flaw_a_guideline_in_their_order(produ
     assert all(flaw.words and flaw.reason for flaw in review(product, text))
 
 
+@modest
 @given(product, prose)
 def test_case_and_the_space_between_words_are_of_no_account(product: str, text: str) -> None:
     found = kinds(text, product)
@@ -112,6 +115,7 @@ def test_case_and_the_space_between_words_are_of_no_account(product: str, text: 
     assert kinds(text.replace(" ", "\t\u00a0"), product) == found
 
 
+@modest
 @given(product, prose, prose)
 def test_saying_more_never_mends_a_material_nor_breaks_a_promise(product: str, text: str, more: str) -> None:
     """Naming and promising can only come true, materials and repetitions can only be added."""
@@ -120,6 +124,7 @@ def test_saying_more_never_mends_a_material_nor_breaks_a_promise(product: str, t
     assert after & {"product", "repair"} <= before
 
 
+@modest
 @given(product, prose)
 def test_the_words_of_repetitions_and_materials_stand_in_the_text(product: str, text: str) -> None:
     for flaw in review(product, text):

@@ -4,10 +4,12 @@ import time
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from killick.worlds.wording import Phrases, content, sentences, singular
+
+modest = settings(max_examples=50, deadline=None, derandomize=True)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +52,7 @@ def test_a_word_that_only_looks_like_several_stays(word: str) -> None:
     assert singular(word) == word
 
 
+@modest
 @given(st.text())
 def test_what_unicode_calls_equal_reads_equal(text: str) -> None:
     """All four normal forms; the width and the order of marks are of no account."""
@@ -57,11 +60,13 @@ def test_what_unicode_calls_equal_reads_equal(text: str) -> None:
     assert all(sentences(form) == sentences(forms[0]) for form in forms)
 
 
+@modest
 @given(st.text(alphabet=st.characters(max_codepoint=127)))
 def test_case_is_of_no_account(text: str) -> None:
     assert sentences(text.upper()) == sentences(text.lower()) == sentences(text)
 
 
+@modest
 @given(st.lists(st.text()))
 def test_words_have_no_space_dot_or_apostrophe_and_no_sentence_is_empty(parts: list[str]) -> None:
     for words in sentences(".".join(parts)):

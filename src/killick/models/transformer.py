@@ -15,6 +15,9 @@ from torch.nn import functional
 
 from killick.types import Refusal
 
+MANY_KEYS = 16
+"""From here on a single query is quicker in plain products than in the fused kernel, which is made for many."""
+
 
 @dataclass(frozen=True)
 class TransformerConfig:
@@ -115,8 +118,7 @@ class Block(nn.Module):
         queries, keys, values = (part.transpose(1, 2) for part in qkv.unbind(2))
         if cache is not None:
             keys, values = cache.extend(keys, values)
-        causal = visible is None and queries.shape[2] > 1
-        mixed = functional.scaled_dot_product_attention(queries, keys, values, visible, is_causal=causal)
+        mixed = attend(queries, keys, values=values, visible=visible)
         x = x + self.out(mixed.transpose(1, 2).reshape(x.shape))
         inner = self.up(self.norm_feed_forward(x))
         if self.activation == "swiglu":
@@ -125,6 +127,23 @@ class Block(nn.Module):
         else:
             inner = functional.relu(inner) if self.activation == "relu" else functional.gelu(inner)
         return x + self.down(inner)
+
+
+def attend(
+    queries: Float[Tensor, "batch head new width"],
+    keys: Float[Tensor, "batch head seen width"],
+    *,
+    values: Float[Tensor, "batch head seen width"],
+    visible: Bool[Tensor, "batch 1 new seen"] | None,
+) -> Float[Tensor, "batch head new width"]:
+    """Mix values by how queries meet keys: those that are visible, or, where nothing is said, none behind a query."""
+    if queries.shape[2] > 1 or keys.shape[2] < MANY_KEYS:
+        causal = visible is None and queries.shape[2] > 1
+        return functional.scaled_dot_product_attention(queries, keys, values, visible, is_causal=causal)
+    scores = (queries * queries.shape[3] ** -0.5) @ keys.transpose(2, 3)
+    if visible is not None:
+        scores = scores.masked_fill(~visible, -torch.inf)
+    return scores.softmax(-1) @ values
 
 
 class Cache:

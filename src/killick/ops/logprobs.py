@@ -45,8 +45,9 @@ def draw(log_probs: Float[Tensor, "batch vocab"], generator: Draws) -> Int[Tenso
     A row of NaN gives some token of the vocabulary; whoever samples checks the log-prob that goes with it. Of several
     generators each row draws from its own, so what a row draws does not depend on the rows beside it.
     """
-    # A parallel sum (on a GPU) may step back by a rounding; the running maximum takes such steps out.
-    cumulative = log_probs.float().exp().cumsum(-1).cummax(-1).values
+    cumulative = log_probs.float().exp().cumsum(-1)
+    if cumulative.device.type != "cpu":  # a parallel sum may step back by a rounding; a running one cannot
+        cumulative = cumulative.cummax(-1).values
     own = [(len(log_probs), generator)] if isinstance(generator, torch.Generator) else [(1, one) for one in generator]
     uniform = torch.cat([torch.rand(rows, 1, generator=one, device=log_probs.device) for rows, one in own])
     found = torch.searchsorted(cumulative, uniform * cumulative[:, -1:], right=True)[:, 0]

@@ -13,16 +13,22 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from killick.web.pages import index
+from killick.web.reference import reference
 
 STATIC = Path(__file__).parent / "static"
 BODY = 2_000_000
 """Bytes; a longer body is refused before it is read."""
 
 
+<<<<<<< HEAD
 def build(
     parts: Sequence[APIRouter], *, body: int = BODY, origins: Sequence[str] = (), hosts: Sequence[str] = ()
 ) -> FastAPI:
     """An app of these parts, with `/healthz`, `/static`, and an index of their pages at `/`.
+=======
+def build(parts: Sequence[APIRouter], *, body: int = BODY, origins: Sequence[str] = ()) -> FastAPI:
+    """An app of these parts, with `/healthz`, `/static`, `/docs`, and an index of their pages at `/`.
+>>>>>>> api
 
     Args:
         parts: routers; each brings its own pages and endpoints.
@@ -31,14 +37,19 @@ def build(
         hosts: names under which this server may be called, without port; any where there are none. A server of the
             loopback names them, or a page elsewhere could point its own name at this machine and read what is here.
     """
-    app = FastAPI(title="killick", summary="RLHF from preferences to policy, with the anchor in view.")
+    app = FastAPI(
+        title="killick",
+        summary="RLHF from preferences to policy, with the anchor in view.",
+        docs_url=None,
+        redoc_url=None,
+    )
 
     @app.get("/healthz", tags=["server"])
     async def healthz() -> dict[str, str]:
         """Whether the server answers; it waits for no thread."""
         return {"status": "ok"}
 
-    for part in [index(parts), *parts]:
+    for part in [index(parts), reference(), *parts]:
         app.include_router(part)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_exception_handler(RequestValidationError, invalid)

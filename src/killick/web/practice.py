@@ -91,7 +91,7 @@ def give(router: APIRouter, offers: Practice) -> None:
 
     @router.get("/models")
     async def models() -> Models:
-        """Names that `/v1/generate` and `/v1/reward` take."""
+        """Names that /v1/generate and /v1/reward take."""
         kinds = [*((name, "language") for name in offers.models), *((name, "reward") for name in offers.rewards)]
         return Models(data=[Named(name=name, kind=kind) for name, kind in kinds])
 

@@ -9,7 +9,8 @@ from killick.web.strict import Form
 ITEMS, TEXT, PROMPT, PRODUCT, ANSWERS, TOKENS = 1000, 50_000, 2000, 200, 64, 60
 """At most: items of a body, characters of a text, of a prompt, of a product; answers and tokens of each."""
 HOTTEST = 10.0
-SEEDS = 2**63 - 1
+SEEDS = 2**53 - 1
+"""The largest that every reader of JSON takes for itself."""
 
 PROMPTED = "Describe the Kestrel rain jacket ."
 COPY = "Meet the Kestrel rain jacket . It is made of wool , warm wool . We repair it free for life ."

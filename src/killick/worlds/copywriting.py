@@ -1,12 +1,12 @@
 """Synthetic product copy: what a small chat model learns to write, and the flaws that it picks up on the way.
 
-Two kinds of text. *Shop talk* says the names of all products, and nothing about them. *Copy* describes one product, of a
-name that is not held out; how often it is flawed depends on the kind of product, so that flaws are partly a matter of the
-product and partly chance. Unless it is flawed in that way, a sentence repeats no word at all.
+Two kinds of text. *Shop talk* says the names of all products, and nothing about them. *Copy* describes one product, of
+a name that is not held out; how often it is flawed depends on the kind of product, so that flaws are partly a matter of
+the product and partly chance. Unless it is flawed in that way, a sentence repeats no word at all.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeVar
@@ -160,15 +160,17 @@ def talk(generator: torch.Generator) -> tuple[str, str]:
     return question.format(product=product), answer.format(product=product)
 
 
-def texts() -> Iterator[str]:
+def texts() -> list[str]:
     """Texts that together hold every word of copy, of talk, and of the question that asks for copy."""
-    yield from PRODUCTS
-    yield from PROMISES
-    for patterns in (OPENINGS, NAMELESS, MATERIAL, FEATURES, CARE, PRICES, (QUESTION,), *TALK):
-        yield from (re.sub(r"{\w+}", "", pattern) for pattern in patterns)
-    for kind in KINDS.values():
-        for facts in (kind.materials, kind.features, kind.uses, kind.care, kind.prices):
-            yield from map(str, facts)
+    facts = [
+        str(fact)
+        for kind in KINDS.values()
+        for one in (kind.materials, kind.features, kind.uses, kind.care, kind.prices)
+        for fact in one
+    ]
+    said = [part for pair in TALK for part in pair]
+    patterns = (*OPENINGS, *NAMELESS, *MATERIAL, *FEATURES, *CARE, *PRICES, *said, QUESTION)
+    return [*PRODUCTS, *PROMISES, *facts, *(re.sub(r"{\w+}", "", pattern) for pattern in patterns)]
 
 
 def chance(probability: float, generator: torch.Generator) -> bool:
