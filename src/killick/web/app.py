@@ -20,15 +20,10 @@ BODY = 2_000_000
 """Bytes; a longer body is refused before it is read."""
 
 
-<<<<<<< HEAD
 def build(
     parts: Sequence[APIRouter], *, body: int = BODY, origins: Sequence[str] = (), hosts: Sequence[str] = ()
 ) -> FastAPI:
-    """An app of these parts, with `/healthz`, `/static`, and an index of their pages at `/`.
-=======
-def build(parts: Sequence[APIRouter], *, body: int = BODY, origins: Sequence[str] = ()) -> FastAPI:
     """An app of these parts, with `/healthz`, `/static`, `/docs`, and an index of their pages at `/`.
->>>>>>> api
 
     Args:
         parts: routers; each brings its own pages and endpoints.
