@@ -92,6 +92,7 @@ def test_a_command_has_flags_from_a_dataclass_of_its_own(capsys: pytest.CaptureF
         (["here", "there"], "killick job takes no 'there' there; see --help."),
         (["here", "--count", "x"], "see killick job --help."),
         ([], "see killick job --help."),
+        (["here", "--count"], "--count"),
     ],
 )
 def test_what_a_command_cannot_take_is_one_sentence(given: list[str], words: str) -> None:

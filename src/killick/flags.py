@@ -90,7 +90,8 @@ def settings(
         if not stop.code:
             raise
         # tyro draws a box: a title, what is wrong, a ruler, then help. Only what is wrong is wanted.
-        lines = [line.strip("│╭╮╰╯─- ") for line in said.getvalue().splitlines()]
+        lines = [line.strip("│╭╮╰╯─ ") for line in said.getvalue().splitlines()]
+        lines = ["" if line.startswith("---") else line for line in lines]
         body = takewhile(bool, dropwhile(lambda line: not line, lines[1:]))
         sentence = " ".join(body).rstrip(".")
         raise ValueError(f"{sentence}; see killick {name} --help.") from stop

@@ -85,7 +85,7 @@ def test_a_recipes_help_shows_every_setting_it_has(killick: Command, tmp_path: P
         (["lst"], ["did you mean list?"]),
         (["zzz"], ["no command 'zzz'", "see killick --help"]),
         (["run", "aritmetic"], ["no recipe 'aritmetic'", "did you mean arithmetic?"]),
-        (["run", "zzz"], ["no recipe 'zzz'", "answers, arithmetic, emphasis"]),
+        (["run", "zzz"], ["no recipe 'zzz'", "answers, arithmetic, brand, emphasis"]),
         (["run", "answers", "--beta", "1"], ["no option --beta", "did you mean --betas?"]),
         (["run", "answers", "--ppo.itrations=3"], ["--ppo.itrations", "did you mean --ppo.iterations?"]),
         (["run", "answers", "extra"], ["takes no 'extra'", "--help"]),
