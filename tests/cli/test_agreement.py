@@ -29,7 +29,9 @@ def test_a_file_gives_a_line_for_each_annotator(tmp_path: Path, capsys: pytest.C
     out = capsys.readouterr().out
     assert "60 items, 60 of them judged by two annotators or more" in out
     assert "Krippendorff's alpha 0." in out
-    lines = {line.split()[0]: line for line in out.splitlines() if line and line.split()[0] in ("ada", "bob", "cy", "di")}
+    lines = {
+        line.split()[0]: line for line in out.splitlines() if line and line.split()[0] in ("ada", "bob", "cy", "di")
+    }
     assert sorted(lines) == ["ada", "bob", "cy", "di"]
     assert all(" 60 " in line for line in lines.values())
     assert any(line.startswith("as one") and " 240 " in line and "[" in line for line in out.splitlines())

@@ -59,7 +59,9 @@ def test_what_cannot_be_fitted_is_one_sentence(killick: Command, tmp_path: Path)
         pass
     assert "holds no label yet" in killick(*fit, "arithmetic").err
     filled(str(tmp_path / "labels.db"), 12, annotators=1)
-    assert "no label of the world answers that can be learned from, only 12 of arithmetic" in killick(*fit, "answers").err
+    assert (
+        "no label of the world answers that can be learned from, only 12 of arithmetic" in killick(*fit, "answers").err
+    )
     few = killick(*fit, "arithmetic", "--out", "rm")
     assert (few.status, "Too few labels" in few.err, str(FEWEST) in few.err) == (2, True, True)
     assert not (tmp_path / "rm").exists()
