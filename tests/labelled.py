@@ -41,8 +41,10 @@ def items_of(world: str, prompts: list[str], *, texts: list[str], rollout: Rollo
     for number, prompt in enumerate(prompts):
         rows = torch.arange(k * number, k * number + k)
         plain = item(world, prompt, texts=[texts[row] for row in rows], rollout=rollout[rows])
-        kind = "pair" if k == 2 else "ranking"
-        made.append(Item(prompt, tuple(plain["responses"]), kind, metadata=plain["metadata"], id=number + 1))
+        made.append(
+            Item(prompt, tuple(plain["responses"]), "pair" if k == 2 else "ranking", metadata=plain["metadata"],
+                 id=number + 1)
+        )  # fmt: skip
     return made
 
 

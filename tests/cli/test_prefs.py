@@ -93,13 +93,6 @@ def test_a_good_file_ends_with_0(killick: Command, tmp_path: Path) -> None:
         (["chekc", "bad.jsonl"], "did you mean check"),
         (["convert", "bad.jsonl", "bad.jsonl", "--to", "pairs"], "nothing is written over"),
         (["convert", "bad.jsonl", "x.txt", "--to", "pairs"], "ends in .jsonl"),
-        (["stats", "bad.jsonl", "bad.jsonl", "bad.jsonl"], "one file or two"),
-        (["stats", "bad.jsonl", "--max-words", "0"], "at least 1"),
-        (["stats", "bad.jsonl", "--max-words", "1", "--max-tokens", "1", "--tokenizer", "a:b"], "one of them"),
-        (["stats", "bad.jsonl", "--max-tokens", "9"], "go together"),
-        (["stats", "bad.jsonl", "--max-tokens", "9", "--tokenizer", "nothing.here:f"], "cannot be imported"),
-        (["stats", "bad.jsonl", "--max-tokens", "9", "--tokenizer", "json:__name__"], "is no function"),
-        (["stats", "bad.jsonl", "--out", "no/where"], "There is no folder no/where"),
         (["split", "bad.jsonl", "--out", "x", "--shares", "1", "1", "1"], "sum to 1"),
     ],
 )
@@ -129,7 +122,7 @@ def test_bad_rows_stop_everything_else_and_skipping_is_counted(
     assert any(left in said.out for left in ("left out: 4", "4 bad rows left out"))
 
 
-# convert, stats, split
+# convert, split
 
 
 def test_convert_says_what_is_lost(killick: Command, tmp_path: Path) -> None:
@@ -149,37 +142,6 @@ def test_convert_writes_messages_where_told(killick: Command, tmp_path: Path) ->
     (tmp_path / "a.jsonl").write_text(GOOD)
     assert killick("prefs", "convert", "a.jsonl", "b.jsonl", "--to", "pairs", "--text", "messages").status == 0
     assert json.loads((tmp_path / "b.jsonl").read_text())["chosen"] == [{"role": "assistant", "content": "b"}]
-
-
-def test_stats_draws_and_counts_what_truncation_makes_equal(
-    killick: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nine words in the answers, differing in the ninth, behind a prompt of one (O-04)."""
-    row = {"prompt": "p", "chosen": "1 2 3 4 5 6 7 8 9", "rejected": "1 2 3 4 5 6 7 8 ten"}
-    (tmp_path / "a.jsonl").write_text(json.dumps(row))
-    (tmp_path / "cut.py").write_text("def letters(text):\n    return list(text)\n")
-    said = killick("prefs", "stats", "a.jsonl", "--max-words", "9", "--out", "seen")
-    assert said.status == 0
-    assert "equal within 9 words   1" in said.out
-    assert "longer one wins        0.000 (0.000 to 0.793) of 1 pair" in said.out
-    found = json.loads((tmp_path / "seen" / "stats.json").read_text())
-    assert found["files"][0]["equal_pairs_after_truncation"] == 1
-    assert (tmp_path / "seen" / "length.png").read_bytes()[:4] == b"\x89PNG"
-    assert killick("prefs", "stats", "a.jsonl", "--out", "seen").status == 2
-    said = killick("prefs", "stats", "a.jsonl", "--max-tokens", "18", "--tokenizer", "cut:letters")
-    assert "equal within 18 tokens 0" in said.out
-    monkeypatch.delitem(sys.modules, "cut")
-
-
-def test_stats_of_two_files_tells_the_prompts_that_they_share(killick: Command, tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text(GOOD)
-    (tmp_path / "b.jsonl").write_text(GOOD.replace('"a"', '" A"') + "\n" + GOOD.replace('"a"', '"z"'))
-    said = killick("prefs", "stats", "a.jsonl", "b.jsonl")
-    assert said.out.splitlines()[-3:] == [
-        "1 prompt in both files, apart from case and outer white space",
-        "  1 row of 1 in a.jsonl",
-        "  1 row of 2 in b.jsonl",
-    ]
 
 
 def test_split_says_what_went_where(killick: Command, tmp_path: Path) -> None:

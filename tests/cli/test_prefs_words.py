@@ -12,10 +12,10 @@ def test_one_and_many() -> None:
 
 
 def test_what_was_written_and_what_is_lost() -> None:
-    told = Counter({"rows": 3, "scores is lost": 2})
+    told = Counter({"rows": 3, "scores are lost": 2})
     assert told_lines(told, 1, out=Path("a.csv"), form="pairs") == [
         "a.csv: 3 rows in the form pairs.",
-        "  scores is lost: 2",
+        "  scores are lost: 2",
         "  bad rows are left out: 1",
     ]
 

@@ -1,4 +1,4 @@
-"""`killick reward fit`: from a store that simulated people filled to a reward model, and one sentence for each fault."""
+"""`killick reward fit`: from a store that simulated people filled to a reward model; one sentence for each fault."""
 
 import json
 from pathlib import Path

@@ -1,16 +1,17 @@
 """The table of forms: each is found by its columns, and its example is a row of it."""
 
 import json
+from typing import get_args
 
 import pytest
 
-from killick.preferences.forms import ALIASES, FORMS, detect
+from killick.preferences.forms import ALIASES, FORMS, FormName, detect
 from killick.preferences.reading import READERS, read
 from killick.preferences.writing import WRITERS
 
 
 def test_every_form_can_be_read_and_written() -> None:
-    assert list(FORMS) == list(READERS) == list(WRITERS)
+    assert list(FORMS) == list(READERS) == list(WRITERS) == list(get_args(FormName))
 
 
 @pytest.mark.parametrize("name", FORMS)

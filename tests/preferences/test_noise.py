@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from killick.ops.noise import ceiling_of
-from killick.preferences.noise import batches, blocks, choices, noise
+from killick.preferences.noise import SIGNAL, batches, blocks, choices, correlation, kappa_of, noise, told
 from killick.preferences.verdicts import Verdict
 
 KAPPAS = {"ada": 0.7, "bob": 1.5, "cy": 2.5, "di": 4.0}
@@ -34,9 +34,7 @@ def tournament(labels: int, seed: int, *, kappas: dict[str, float], responses: i
         for number in range(labels):
             i, j = torch.randperm(responses, generator=draws)[:2].tolist()
             wins = bool(torch.rand(1, generator=draws) < torch.sigmoid(kappa * (strengths[i] - strengths[j])))
-            table.append(
-                Verdict(name, f"{name} {number}", (0, 1) if wins else (1, 0), responses=(f"r{i}", f"r{j}"))
-            )
+            table.append(Verdict(name, f"{name} {number}", (0, 1) if wins else (1, 0), responses=(f"r{i}", f"r{j}")))
     return table
 
 
@@ -55,14 +53,14 @@ def fewest(trials: int, chance: float, *, error: float = 1e-3) -> int:
 
 def test_a_ranking_is_read_as_the_choices_that_lead_to_it() -> None:
     """A winner is one choice; a tie half a choice of each; three in order are two choices."""
-    assert list(choices(Verdict("ada", "1", (0, 1)))) == [(0, (0, 1), 1.0)]
-    assert list(choices(Verdict("ada", "1", (0, 0)))) == [(0, (0, 1), 0.5), (1, (0, 1), 0.5)]
-    assert list(choices(Verdict("ada", "1", (1, 2, 0)))) == [(2, (2, 0, 1), 1.0), (0, (0, 1), 1.0)]
+    assert choices(Verdict("ada", "1", (0, 1))) == [(0, (0, 1), 1.0)]
+    assert choices(Verdict("ada", "1", (0, 0))) == [(0, (0, 1), 0.5), (1, (0, 1), 0.5)]
+    assert choices(Verdict("ada", "1", (1, 2, 0))) == [(2, (2, 0, 1), 1.0), (0, (0, 1), 1.0)]
 
 
 def test_a_tie_within_a_ranking_is_both_orders_by_half() -> None:
     """[[a], [b, c], [d]]: a of four; then b or c of three, then the other of two, each order with weight 1/2."""
-    assert list(choices(Verdict("ada", "1", (0, 1, 1, 2)))) == [
+    assert choices(Verdict("ada", "1", (0, 1, 1, 2))) == [
         (0, (0, 1, 2, 3), 1.0),
         (1, (1, 2, 3), 0.5), (2, (1, 2, 3), 0.5),
         (1, (1, 3), 0.5), (2, (2, 3), 0.5),
@@ -119,10 +117,34 @@ def test_a_coin_thrower_is_found_out() -> None:
     kappas = {"ada": 2.0, "bob": 2.0, "cy": 2.0, "coin": 0.0, "contrary": -2.0}
     each, _ = noise(judged(200, 3, kappas=kappas))
     coin, contrary, ada = each["coin"], each["contrary"], each["ada"]
-    assert coin is not None and contrary is not None and ada is not None
+    assert coin is not None
+    assert contrary is not None
+    assert ada is not None
     assert coin.interval[0] < 0 < coin.interval[1] < 0.6
     assert contrary.interval[1] < 0
     assert coin.ceiling < 0.6 < ada.ceiling
+
+
+def test_intervals_are_symmetric_where_little_is_told_of_an_annotator_and_end_nowhere_where_none_errs() -> None:
+    """On the correlation's scale: kappa 0 with deviation .2 gives +-r of 1.96 * .2 * SIGNAL; 5 with 3 has no end."""
+    coin, sure = told(0.0, 0.2), told(5.0, 3.0)
+    assert coin is not None
+    assert sure is not None
+    r = 1.96 * 0.2 * SIGNAL
+    assert coin.interval == pytest.approx((-r / SIGNAL / (1 - r * r) ** 0.5, r / SIGNAL / (1 - r * r) ** 0.5))
+    assert coin.ceiling_interval[0] == 0.5
+    assert sure.interval[1] == math.inf
+    assert sure.ceiling_interval[1] == pytest.approx(1)
+    assert told(1.8, 4.0) is None
+
+
+def test_a_correlation_and_its_kappa_are_inverse() -> None:
+    """The share of variance that is no noise: kappa 1 gives sqrt(2 / (2 + pi^2 / 3)); the slope is its derivative."""
+    assert correlation(1.0)[0] == pytest.approx(math.sqrt(2 / (2 + math.pi**2 / 3)))
+    for kappa in (-3.0, 0.0, 0.4, 7.0):
+        middle, slope = correlation(kappa)
+        assert kappa_of(middle) == pytest.approx(kappa)
+        assert slope == pytest.approx((correlation(kappa + 1e-5)[0] - correlation(kappa - 1e-5)[0]) / 2e-5, rel=1e-6)
 
 
 def test_the_ceiling_comes_from_the_kappa() -> None:
@@ -130,7 +152,7 @@ def test_the_ceiling_comes_from_the_kappa() -> None:
     each, _ = noise(judged(150, 4))
     for found in each.values():
         assert found is not None
-        points = torch.tensor([found.kappa, max(found.interval[0], 0), found.interval[1]], dtype=torch.double)
+        points = torch.tensor([found.kappa, *found.interval], dtype=torch.double)
         assert ceiling_of(points).tolist() == pytest.approx([found.ceiling, *found.ceiling_interval])
 
 
@@ -152,25 +174,25 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("design", ["pairs", "overlap", "rankings", "tournament"])
 def test_intervals_hold_the_truth_as_often_as_they_say_in_full(design: str) -> None:
-    """200 datasets a design. All four read; three of four read; rankings of three; a tournament of eight."""
+    """100 datasets a design, each annotator by itself (1 in 1,000): pairs that all four read, or three of four;
+    rankings of three; a tournament of 16.
+    """
     three = {name: KAPPAS[name] for name in ("ada", "bob", "cy")}
     make, kappas = {
         "pairs": (lambda seed: judged(200, seed), KAPPAS),
         "overlap": (lambda seed: judged(300, seed, each=3), KAPPAS),
         "rankings": (lambda seed: judged(100, seed, kappas=three, k=3), three),
-        "tournament": (lambda seed: tournament(100, seed, kappas=three), three),
+        "tournament": (lambda seed: tournament(100, seed, kappas=three, responses=16), three),
     }[design]
-    hits = covered(make, kappas, datasets=200)
-    low, high = fewest(200, 0.95), 200
-    assert all(low <= each <= high for each in hits.values()), hits
-    assert 0.93 < sum(hits.values()) / (200 * len(hits)) < 0.985, hits
+    hits = covered(make, kappas, datasets=100)
+    assert min(hits.values()) >= fewest(100, 0.95) == 88, hits
 
 
 @pytest.mark.slow
 def test_the_noise_of_all_as_one_is_recovered_from_two_labels_an_item() -> None:
-    """200 datasets of 300 pairs read by two of kappa 2."""
+    """100 datasets of 300 pairs read by two of kappa 2."""
     hits = 0
-    for seed in range(200):
+    for seed in range(100):
         _, pooled = noise(judged(300, seed, kappas={"ada": 2.0, "bob": 2.0}))
         hits += pooled is not None and pooled.interval[0] < 2.0 < pooled.interval[1]
-    assert hits >= fewest(200, 0.95)
+    assert hits >= fewest(100, 0.95)

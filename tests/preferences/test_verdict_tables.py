@@ -28,7 +28,7 @@ def test_one_item_in_two_orders_is_one_item() -> None:
     table, left = from_rows([row("x", "y"), row("y", "x", place=(1, 0), annotator="bob")])
     ada, bob = table
     assert not left
-    assert ada.item == bob.item and ada.names() == bob.names()
+    assert (ada.item, ada.names()) == (bob.item, bob.names())
     assert (ada.place, bob.place) == ((0, 1), (0, 1))
     assert (ada.shown, bob.shown) == ((0, 1), (1, 0))
 

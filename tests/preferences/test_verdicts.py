@@ -47,4 +47,4 @@ def test_what_is_no_verdict_is_refused(given, said: str) -> None:
 def test_verdicts_on_an_item_are_about_the_same_responses() -> None:
     """Else their places could not be compared."""
     with pytest.raises(Refusal, match="item 1 are about different responses"):
-        list(by_item([Verdict("ada", "1", (0, 1)), Verdict("bob", "1", (0, 1, 2))]))
+        by_item([Verdict("ada", "1", (0, 1)), Verdict("bob", "1", (0, 1, 2))])

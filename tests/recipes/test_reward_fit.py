@@ -8,13 +8,14 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from killick.models.weights import read
+from killick.preferences.store_records import Item
 from killick.recipes.reward_fit import WEIGHTS, Fitted, fit_reward, load, save
 from killick.recipes.world_labels import read_labels
 from killick.types import Refusal
 from labelled import arithmetic_items, emphasis_items, labels
 
 
-def fitted(items: list, world: str, *, annotators: int, kappa: float = 2.0) -> Fitted:
+def fitted(items: list[Item], world: str, *, annotators: int, kappa: float = 2.0) -> Fitted:
     """The whole way from items."""
     return fit_reward(read_labels(labels(items, annotators=annotators, kappa=kappa), world, seed=0), world, seed=0)
 
@@ -24,7 +25,8 @@ def test_even_digits_come_out_positive_and_the_accuracy_lies_by_its_ceiling(k: i
     """Kappa 2, last digits all different: of 45 pairs 25 differ in parity. Ceiling (25 sigma(2) + 20 / 2) / 45 = .7115.
 
     The digit weights can reach it here, since answers differ in their last digit only. Accuracy: 90 held-out rankings
-    or more, three standard errors of as many pairs; the ceiling from agreement takes strengths for normal, which they are not.
+    or more, three standard errors of as many pairs; the ceiling from agreement takes
+    strengths for normal, which they are not.
     """
     found = fitted(arithmetic_items(400 if k == 2 else 120, k=k), "arithmetic", annotators=3)
     weights = list(found.facts["weights"].values())
@@ -69,7 +71,7 @@ def test_a_file_without_its_weights_is_refused_by_name(tmp_path: Path) -> None:
     settings, tensors = read(tmp_path / WEIGHTS)
     save_file({"tokens": tensors["tokens"]}, tmp_path / WEIGHTS, {"killick": json.dumps(settings)})
     assert "weights" not in load_file(tmp_path / WEIGHTS)
-    with pytest.raises(Refusal, match='does not fit the world arithmetic.*Missing key.*"weights"'):
+    with pytest.raises(Refusal, match=r'does not fit the world arithmetic.*Missing key.*"weights"'):
         load(tmp_path)
     save_file(tensors, tmp_path / WEIGHTS, {"killick": json.dumps({"kind": "policy"})})
     with pytest.raises(Refusal, match="holds no reward model of a world"):

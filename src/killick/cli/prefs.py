@@ -1,29 +1,29 @@
-"""`killick prefs check | convert | stats | split`: a file of preferences before anything learns from it."""
+"""`killick prefs check | convert | stats | split | agreement`: a file of preferences before anything learns from it."""
 
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
-from killick.cli.prefs_words import overlapped, plural, summary_lines, told_lines
+from killick.cli.agreement import agreement
+from killick.cli.prefs_stats import stats
+from killick.cli.prefs_words import plural, told_lines
 from killick.flags import nearest, settings
 from killick.preferences.files import BadRows, convert, find_form, scan_preferences
-from killick.preferences.forms import FORMS
+from killick.preferences.forms import FORMS, FormName
 from killick.preferences.lines import layout
-from killick.preferences.rows import BadRow, PreferenceRow, Turns
-from killick.preferences.saving import check_folder, check_free, replacing, save
-from killick.preferences.summary import Summary, overlap
+from killick.preferences.rows import BadRow
+from killick.preferences.saving import check_free, save
 from killick.refusal import Refusal
 
-FormName = Literal["pairs", "implicit", "hh", "comparison", "soft", "strength", "choice", "ranking", "scores"]
 HELP = """usage: killick prefs check FILE [--report FILE]        every bad row, with line, field and reason
        killick prefs convert FILE OUT --to FORM        another form, another layout; what is lost is told
        killick prefs stats FILE [FILE]                 counts, ties, and biases that a reward model would learn
        killick prefs split FILE --out DIR              train, validation and test, by the prompts' text
+       killick prefs agreement FILE | --store DB       how far annotators agree, and how noisy each of them is
 
 Each has --help. A file ends in .jsonl, .csv (either with .gz behind it) or .parquet (extra prefs); text is UTF-8.
 Its form is found by its columns, or named with --form. In CSV, lists are JSON in a cell.
@@ -36,9 +36,14 @@ it may be a list of messages.
 """
 
 
+FORMS_TOLD = "killick prefs --help shows every form with an example row."
+
+
 def prefs(given: list[str]) -> None:
     """`killick prefs WORD ...`: exit 0 when done, 1 where rows are bad, 2 for what cannot be done at all."""
-    words: dict[str, Callable[[list[str]], None]] = {"check": check, "convert": into, "stats": stats, "split": parted}
+    words: dict[str, Callable[[list[str]], None]] = {
+        "check": check, "convert": into, "stats": stats, "split": parted, "agreement": agreement
+    }  # fmt: skip
     if not given or given[0] in ("-h", "--help"):
         forms = "\n".join(f"{name}: {form.about}\n  {form.example}" for name, form in FORMS.items())
         print(HELP.format(forms=forms), end="")
@@ -66,7 +71,7 @@ class Check:
         force: write over a report that is there.
     """
 
-    file: tyro.conf.Positional[Path]
+    file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
     form: FormName | None = None
     limit: int = 50
     report: Path | None = None
@@ -75,7 +80,9 @@ class Check:
 
 def check(given: list[str]) -> None:
     """List every bad row; exit 1 where there is one."""
-    options = settings("prefs check", Check, given=given, about="List every bad row of a preference file.")
+    options = settings(
+        "prefs check", Check, given=given, about=f"List every bad row of a preference file. {FORMS_TOLD}"
+    )
     if options.limit < 0:
         raise Refusal(f"--limit must be 0 (all) or more, not {options.limit}.")
     if options.report is not None:
@@ -123,8 +130,8 @@ class Convert:
         force: write over a file that is there.
     """
 
-    file: tyro.conf.Positional[Path]
-    out: tyro.conf.Positional[Path]
+    file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
+    out: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="OUT")]
     to: FormName
     form: FormName | None = None
     text: Literal["auto", "plain", "messages"] = "auto"
@@ -134,136 +141,14 @@ class Convert:
 
 def into(given: list[str]) -> None:
     """Write a file in another form or layout, and say what that loses."""
-    about = (
-        "Write preferences in another form or layout; what the form cannot say is told, and nothing is half written."
-    )
-    options = settings("prefs convert", Convert, given=given, about=about)
+    about = "Write preferences in another form or layout; what the form cannot say is told."
+    options = settings("prefs convert", Convert, given=given, about=f"{about} {FORMS_TOLD}")
     messages = {"auto": None, "plain": False, "messages": True}[options.text]
     told, bad = convert(
         options.file, options.out, to=options.to, form=options.form, messages=messages, skip_bad=options.skip_bad,
         force=options.force,
     )  # fmt: skip
     print("\n".join(told_lines(told, len(bad), out=options.out, form=options.to)))
-
-
-SHOWN = ("stats.json", "length.pdf", "length.png")
-"""Files that `stats --out` writes."""
-
-
-@dataclass(frozen=True)
-class Stats:
-    """What to count.
-
-    Attributes:
-        files: one preference file, or two to see which prompts they share.
-        form: of the rows; found by the columns where none is named.
-        max_words: also count pairs that are equal within the first words of prompt and response together.
-        max_tokens: the same in tokens, by --tokenizer.
-        tokenizer: import path of a function from a text to a list of tokens (pkg.mod:function).
-        out: write stats.json, length.pdf and length.png there.
-        skip_bad: leave bad rows out (and count them) instead of refusing the file.
-        force: write over files that are there.
-    """
-
-    files: tyro.conf.Positional[tuple[Path, ...]]
-    form: FormName | None = None
-    max_words: int | None = None
-    max_tokens: int | None = None
-    tokenizer: str | None = None
-    out: Path | None = None
-    skip_bad: tyro.conf.FlagCreatePairsOff[bool] = False
-    force: tyro.conf.FlagCreatePairsOff[bool] = False
-
-
-def stats(given: list[str]) -> None:
-    """Count, and show where a fit would learn something else than what people want."""
-    about = "Count what is in a preference file, and show the biases that a reward model would learn from it."
-    options = settings("prefs stats", Stats, given=given, about=about)
-    if not 1 <= len(options.files) <= 2:
-        raise Refusal(f"killick prefs stats takes one file or two, not {len(options.files)}.")
-    seen, limit = reader(options)
-    if options.out is not None:
-        check_folder(options.out)
-        for name in SHOWN if options.out.exists() else ():
-            check_free(options.out / name, force=options.force)
-    summaries, shown = [], []
-    for file in options.files:
-        bad: list[BadRow] = []
-        summary = Summary(seen)
-        for _, _, row in scan_preferences(file, options.form):
-            if isinstance(row, PreferenceRow):
-                summary.add(row)
-            else:
-                bad.append(row)
-        if bad and not options.skip_bad:
-            raise BadRows(file, bad)
-        summaries.append(summary)
-        shown.append({"file": str(file), **summary.figures(), "bad_rows": len(bad)})
-        print("\n".join(summary_lines(shown[-1], limit=limit)))
-    found: dict[str, Any] = {"files": shown}
-    if len(summaries) == 2:
-        found["overlap"] = overlap(*summaries)
-        print("\n".join(overlapped(found["overlap"], shown)))
-    if options.out is not None:
-        drawn(options.out, found, force=options.force)
-
-
-def reader(options: Stats) -> tuple[Callable[[Turns, Turns], Any] | None, str]:
-    """What is left of a prompt and a response after truncation, and the limit in words."""
-    limits = [limit for limit in (options.max_words, options.max_tokens) if limit is not None]
-    if len(limits) > 1 or any(limit < 1 for limit in limits):
-        raise Refusal("Truncation takes --max-words or --max-tokens, one of them, and at least 1.")
-    if (options.max_tokens is None) != (options.tokenizer is None):
-        raise Refusal("--max-tokens and --tokenizer pkg.mod:function go together.")
-    if not limits:
-        return None, ""
-    count = imported(options.tokenizer) if options.tokenizer else str.split
-
-    def seen(prompt: Turns, response: Turns) -> tuple[Any, ...]:
-        found: list[Any] = []
-        for turn in prompt + response:
-            found += count(turn.content)
-            if len(found) >= limits[0]:
-                break
-        return tuple(found[: limits[0]])
-
-    return seen, f"{limits[0]} {'tokens' if options.tokenizer else 'words'}"
-
-
-def imported(path: str) -> Callable[[str], list[Any]]:
-    """The function of an import path.
-
-    Raises:
-        Refusal: where there is none.
-    """
-    module, _, name = path.partition(":")
-    sys.path.insert(0, "")
-    try:
-        found = getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise Refusal(f"--tokenizer {path} cannot be imported ({error}); write it as pkg.mod:function.") from error
-    finally:
-        sys.path.remove("")
-    if not callable(found):
-        raise Refusal(f"--tokenizer {path} is no function.")
-    return found
-
-
-def drawn(out: Path, found: dict[str, Any], *, force: bool) -> None:
-    """Write the counts of the files, and the picture of the first."""
-    import json
-
-    from killick.report.lengths import length_picture
-    from killick.report.style import WIDTH, render
-
-    picture = length_picture(found["files"][0]["longer_wins_by_length"])
-    files = render(picture.paint, size=(WIDTH, picture.height))
-    files["json"] = (json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
-    out.mkdir(exist_ok=True)
-    for name in SHOWN:
-        with replacing(out / name, force=force) as file:
-            file.write(files[name.partition(".")[2]])
-    print(f"{out} holds {', '.join(SHOWN)}.")
 
 
 @dataclass(frozen=True)
@@ -280,7 +165,7 @@ class SplitFlags:
         force: write over files that are there.
     """
 
-    file: tyro.conf.Positional[Path]
+    file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FILE")]
     out: Path
     shares: tuple[float, float, float] = (0.8, 0.1, 0.1)
     seed: int = 0
@@ -294,7 +179,7 @@ def parted(given: list[str]) -> None:
     from killick.preferences.splitting import PARTS, split
 
     about = "Split a preference file by the text of its prompts and a seed, never by the order of its rows."
-    options = settings("prefs split", SplitFlags, given=given, about=about)
+    options = settings("prefs split", SplitFlags, given=given, about=f"{about} {FORMS_TOLD}")
     made = split(
         options.file, options.out, shares=options.shares, seed=options.seed, form=options.form,
         skip_bad=options.skip_bad, force=options.force,

@@ -52,7 +52,7 @@ def bootstrap_interval(
     rows = torch.randint(len(values), shape, generator=generator, device=values.device)
     means = values.double()[rows].mean(1)
     if counts is not None:
-        means = means / counts.double()[rows].mean(1)
+        means = means / counts.double()[rows].mean(-1)
     low, high = means.quantile(means.new_tensor([(1 - level) / 2, (1 + level) / 2])).tolist()
     return low, high
 

@@ -21,7 +21,7 @@ def check_count(count: int, candidates: int) -> None:
         raise Refusal(f"Asking needs a count of 1 to the {candidates} candidates, not {count}.")
 
 
-def ask_random(candidates: int, count: int, generator: torch.Generator) -> Int[Tensor, " count"]:
+def ask_random(candidates: int, *, count: int, generator: torch.Generator) -> Int[Tensor, " count"]:
     """Any of them, each with the same chance.
 
     Raises:

@@ -96,7 +96,7 @@ def agreement(verdicts: Sequence[Verdict], *, with_noise: bool = True) -> Agreem
         Refusal: where two verdicts on one item are about different responses.
     """
     table = latest(verdicts)
-    items = list(by_item(table))
+    items = by_item(table)
     answers = [answer for mine in items for answer in pair_answers(mine)]
     numbers = torch.tensor([pair for pair, given in enumerate(answers) for _ in given], dtype=torch.long)
     values = torch.tensor([value for given in answers for value in given.values()], dtype=torch.double)

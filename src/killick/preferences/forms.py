@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 TRAITS = ("annotator", "group", "margin", "shown")
 """Columns that any form may have beside its own: who judged, which ranking a pair is from, a margin for the loss, and
@@ -19,6 +20,10 @@ class FormSpec:
     example: str
 
 
+FormName: TypeAlias = Literal[
+    "pairs", "implicit", "hh", "comparison", "soft", "strength", "choice", "ranking", "scores"
+]  # fmt: skip
+"""The names of `FORMS`, for flags."""
 FORMS = {
     "pairs": FormSpec(
         ("chosen", "rejected"),

@@ -1,6 +1,7 @@
 """Each annotator's noise: the kappa of the Bradley-Terry labeler, estimated from labels alone, without any gold."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -11,6 +12,8 @@ from killick.preferences.verdicts import Verdict
 
 SURE = 1.96
 """Deviations on either side of an estimate that hold the truth in 95 of 100 cases."""
+SIGNAL = math.sqrt(6) / math.pi
+"""Deviation of a difference of two strengths, sqrt(2), over that of logistic noise, pi / sqrt(3)."""
 BLOCKS = 512
 """Blocks whose strengths are integrated out at once."""
 
@@ -56,14 +59,35 @@ def estimates(annotators: int, choices: list[Choices]) -> list[Noise | None]:
 
 
 def told(kappa: float, deviation: float) -> Noise | None:
-    """One estimate with its intervals; None where the labels tell it neither from 0 nor to within 1."""
-    if deviation > max(1.0, abs(kappa)):
+    """One estimate with its intervals; None where the labels hardly tell it.
+
+    The interval is taken on the scale of the correlation between an annotator's noisy opinion and the strengths, where
+    it is all but symmetric, and then read in kappas: the surer an annotator, the longer its upper side, which has no
+    end where the labels would allow for somebody who never errs. Not told is what might have any correlation from none
+    to a full one.
+    """
+    middle, slope = correlation(kappa)
+    reach = SURE * slope * deviation
+    if reach > 0.5:
         return None
-    low, high = kappa - SURE * deviation, kappa + SURE * deviation
+    low, high = kappa_of(middle - reach), kappa_of(middle + reach)
     least = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
     points = torch.tensor([kappa, least, max(abs(low), abs(high))], dtype=torch.double)
     ceiling, *ends = ceiling_of(points).tolist()
     return Noise(kappa, (low, high), ceiling, (ends[0], ends[1]))
+
+
+def correlation(kappa: float) -> tuple[float, float]:
+    """Of kappa times a difference of two strengths (variance 2) with itself plus logistic noise; and its slope."""
+    scaled = SIGNAL * kappa
+    return scaled / math.sqrt(1 + scaled**2), SIGNAL / (1 + scaled**2) ** 1.5
+
+
+def kappa_of(correlated: float) -> float:
+    """The kappa of a correlation; infinite from a full one on."""
+    if abs(correlated) >= 1:
+        return math.copysign(math.inf, correlated)
+    return correlated / (SIGNAL * math.sqrt(1 - correlated**2))
 
 
 def batches(verdicts: Sequence[Verdict], number: dict[str, int]) -> list[Choices]:
@@ -104,8 +128,8 @@ def gathered(same: Sequence[Sequence[Verdict]], slots: int, *, number: dict[str,
         slot: dict[str, int] = {}
         for verdict in block:
             own = [slot.setdefault(name, len(slot)) for name in verdict.names()]
-            for chosen, among, weight in choices(verdict):
-                key = (place, number[verdict.annotator], own[chosen], tuple(sorted(own[each] for each in among)))
+            for chosen, there, weight in choices(verdict):
+                key = (place, number[verdict.annotator], own[chosen], tuple(sorted(own[each] for each in there)))
                 weights[key] = weights.get(key, 0.0) + weight
     among = torch.zeros(len(weights), slots, dtype=torch.bool)
     for row, key in enumerate(weights):
@@ -114,17 +138,18 @@ def gathered(same: Sequence[Sequence[Verdict]], slots: int, *, number: dict[str,
     return Choices(len(same), rows, among, torch.tensor(list(weights.values()), dtype=torch.double))
 
 
-def choices(verdict: Verdict) -> Iterator[tuple[int, tuple[int, ...], float]]:
+def choices(verdict: Verdict) -> list[tuple[int, tuple[int, ...], float]]:
     """A ranking as the choices that lead to it: what was chosen, from what, and how often.
 
     Where responses tie, their order is any with the same chance: each choice counts by how often it is met. A tied
     pair is half a choice of each.
     """
-    place = verdict.place
+    place, made = verdict.place, list[tuple[int, tuple[int, ...], float]]()
     for best in sorted(set(place)):
         tied = [number for number, its in enumerate(place) if its == best]
         worse = [number for number, its in enumerate(place) if its > best]
         for gone in range(len(tied)):
             sets = list(combinations(tied, len(tied) - gone))
             for left in sets if len(tied) - gone + len(worse) > 1 else ():
-                yield from ((chosen, (*left, *worse), 1 / (len(sets) * len(left))) for chosen in left)
+                made += [(chosen, (*left, *worse), 1 / (len(sets) * len(left))) for chosen in left]
+    return made

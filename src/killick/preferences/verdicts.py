@@ -1,6 +1,6 @@
 """What annotators said, as a plain table: whoever keeps labels, in a file or in a store, turns them into this."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from killick.types import Refusal
@@ -54,7 +54,7 @@ def place_of(groups: Sequence[Sequence[int]]) -> tuple[int, ...]:
     )
 
 
-def by_item(verdicts: Iterable[Verdict]) -> Iterator[list[Verdict]]:
+def by_item(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
     """The verdicts on each item.
 
     Raises:
@@ -66,4 +66,4 @@ def by_item(verdicts: Iterable[Verdict]) -> Iterator[list[Verdict]]:
     for item, mine in found.items():
         if len({verdict.names() for verdict in mine}) > 1:
             raise Refusal(f"The verdicts on item {item} are about different responses, or name them in another order.")
-        yield mine
+    return list(found.values())

@@ -71,9 +71,9 @@ def one(row: PreferenceRow, form: str, *, messages: bool) -> Written:
 
 def differences(row: PreferenceRow, back: PreferenceRow) -> Counter[str]:
     """What a row said that it does not say when it is read back."""
-    named = ("scores", "probability", "strength")
+    named = {"scores": "scores are lost", "probability": "probability is lost", "strength": "strength is lost"}
     lost = Counter(
-        f"{name} is lost" for name in named if getattr(row, name) is not None and getattr(back, name) is None
+        words for name, words in named.items() if getattr(row, name) is not None and getattr(back, name) is None
     )
     if row.shown and not back.shown:
         lost["the order in which responses were shown is lost"] += 1

@@ -59,17 +59,17 @@ def compared(study: Study, policy: Policy) -> Generator[Note, None, dict[str, An
     pool, held = judged(POOL), judged(HELD)
     gold = world.gold(held.rollout)
     chance = labeler.probability(gold[held.chosen], gold[held.rejected])
-    start = ask_random(POOL, START, study.draws("start"))
+    start = ask_random(POOL, count=START, generator=study.draws("start"))
     curves = {}
     for strategy in STRATEGIES:
         spent = rounds(study, strategy, pool=pool, start=start)
-        curves[strategy] = [expected_accuracy(model, held, chance) for model in spent]
+        curves[strategy] = [expected_accuracy(model, held, chance=chance) for model in spent]
         yield Note(f"Asking by {strategy}: accuracy {curves[strategy][-1]:.3f} after {LABELS} labels")
     whole = taught(study, pool, generator=study.draws("whole"))
     found = {
         "sizes": list(range(START, LABELS + 1, BATCH)),
         "accuracy": curves,
-        "whole": expected_accuracy(whole, held, chance),
+        "whole": expected_accuracy(whole, held, chance=chance),
         "ceiling": ceiling(labeler, held, gold=gold),
     }
     return {"found": found}
@@ -94,18 +94,18 @@ def chosen(
 ) -> Int[Tensor, " batch"]:  # fmt: skip
     """What the strategy asks next, as rows of `left`. It sees labels of what is known only."""
     if strategy == "random":
-        return ask_random(len(left), BATCH, draws)
+        return ask_random(len(left), count=BATCH, generator=draws)
     first, second = 2 * left, 2 * left + 1  # as they were sampled: who won is not known yet
     with torch.no_grad():
         if strategy == "disagreement":
-            scores = torch.stack([member(pool.rollout) for member in ensemble(study, pool.pairs(known), draws)])
+            scores = torch.stack([member(pool.rollout) for member in ensemble(study, pool.pairs(known), draws=draws)])
             return ask_disagreement(scores[:, first], scores[:, second], count=BATCH)
         counts = model.encode(pool.rollout)
         labelled = counts[2 * known] - counts[2 * known + 1]
         return ask_information(counts[first] - counts[second], model.weights, labelled=labelled, count=BATCH)
 
 
-def ensemble(study: Study, known: Preference, draws: torch.Generator) -> list[Counts]:
+def ensemble(study: Study, known: Preference, *, draws: torch.Generator) -> list[Counts]:
     """Members apart in their start and in the labels that they saw: each a bootstrap sample."""
     shape = (MEMBERS, len(known))
     samples = torch.randint(len(known), shape, generator=draws, device=draws.device)
@@ -127,7 +127,7 @@ def taught(study: Study, known: Preference, *, generator: torch.Generator) -> Co
 
 
 @torch.no_grad()
-def expected_accuracy(model: Counts, held: Preference, chance: Float[Tensor, " pair"]) -> float:
+def expected_accuracy(model: Counts, held: Preference, *, chance: Float[Tensor, " pair"]) -> float:
     """Accuracy on held-out pairs, exact over the labeler's noise: what the chosen of each pair had for a chance."""
     scores = model(held.rollout)
     margin = scores[held.chosen] - scores[held.rejected]
@@ -155,9 +155,9 @@ def tables(found: Mapping[str, Any]) -> list[Table]:
     return [
         Table(
             "What to ask next",
-            f"Held-out accuracy of the digit weights, mean over {len(studies)} seeds, by labels spent. The whole pool of "
-            f"{POOL:,} labels gives {whole:.3f}; the labeler's noise allows {top:.3f}. The lead is over asking at random, "
-            "mean over all sizes past the first, with its deviation over seeds.",
+            f"Held-out accuracy of the digit weights, mean over {len(studies)} seeds, by labels spent. The whole pool "
+            f"of {POOL:,} labels gives {whole:.3f}; the labeler's noise allows {top:.3f}. The lead is over asking at "
+            "random, mean over all sizes past the first, with its deviation over seeds.",
             ["strategy", *(f"{sizes[place]} labels" for place in shown), "lead", "deviation"],
             body,
         )

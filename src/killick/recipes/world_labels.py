@@ -59,7 +59,7 @@ def read_labels(rows: Iterable[tuple[Item, Label]], world: str, *, seed: int) ->
     """
     items, kept, left_out = dict[int | None, Item](), list[tuple[Item, Label]](), Counter[str]()
     for item, label in rows:
-        reason = unfit(item, label, world)
+        reason = unfit(item, label, world=world)
         left_out.update([reason] if reason else [])
         if not reason:
             items.setdefault(item.id, item)
@@ -70,7 +70,7 @@ def read_labels(rows: Iterable[tuple[Item, Label]], world: str, *, seed: int) ->
     return gathered(kept, items, rollout=rollout, seed=seed, left_out=left_out)
 
 
-def unfit(item: Item, label: Label, world: str) -> str | None:
+def unfit(item: Item, label: Label, *, world: str) -> str | None:
     """Why a label is left out; None where it is not."""
     if item.metadata.get("world") != world:
         return f"of {item.metadata.get('world') or 'no world'}"
@@ -121,6 +121,6 @@ def check_enough(labels: Labels) -> None:
     learned, held = (len(labels.prompts[won & side].unique()) for side in (~labels.held, labels.held))
     if min(learned, held) < FEWEST:
         raise Refusal(
-            f"Too few labels: preferences on {learned} prompts to learn from and {held} to be judged by, and each takes "
-            f"{FEWEST} or more; label about {4 * FEWEST + 20} prompts."
+            f"Too few labels: preferences on {learned} prompts to learn from and {held} to be judged by, and each "
+            f"takes {FEWEST} or more; label about {4 * FEWEST + 20} prompts."
         )

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from killick.hacking.scaling import Scaling, fit_scaling
 from killick.report import emphasis_figures
+from killick.report.asking import asking
 from killick.report.frontier import frontier
 from killick.report.picture import OWN, Picture, iterations, kl_column, trace
 from killick.report.reading import WINDOW, Arm, Shown, masked_mean, slug
@@ -38,6 +39,7 @@ def makers(shown: Shown) -> dict[str, Maker]:
         "frontier": partial(frontier, shown),
         "beta": partial(moving_beta, shown),
         "digit-weights": partial(digit_weights, shown),
+        "asking": partial(asking, shown),
     }
 
 
