@@ -138,7 +138,7 @@ def test_fifty_thousand_broken_lines_give_no_traceback(tmp_path: Path) -> None:
 
 
 def test_strange_values_in_cells_and_columns_of_other_types(tmp_path: Path) -> None:
-    """Columns of every form as whole Parquet columns of another type."""
+    """Columns of every form as whole Parquet columns of another type, half of the types each."""
     import datetime
     import decimal
 
@@ -153,7 +153,7 @@ def test_strange_values_in_cells_and_columns_of_other_types(tmp_path: Path) -> N
     for turn, form in enumerate(FORMS):
         example = json.loads(FORMS[form].example) | ({"ranking": [[1], [0, 2]]} if form == "ranking" else {})
         names = [*example, "annotator", "margin", "shown"]
-        for place, column in enumerate(values):
+        for place, column in list(enumerate(values))[turn % 2 :: 2]:
             table = {key: [value] * 2 for key, value in example.items()} | {names[(place + turn) % len(names)]: column}
             pyarrow.parquet.write_table(pyarrow.table(table), tmp_path / "a.parquet")
             go_through(tmp_path / "a.parquet", form, 2)

@@ -13,7 +13,7 @@ from killick.preferences.reading import read
 from killick.preferences.rows import PreferenceRow, Turn
 from killick.preferences.writing import SURE, TOGETHER, write
 
-modest = settings(max_examples=15, deadline=None, derandomize=True)
+modest = settings(max_examples=10, deadline=None, derandomize=True)
 MANY = {"prompt": "p", "responses": ["a", "b", "c"]}
 SHOWN = "the order in which responses were shown is lost"
 BELOW = "the order of the responses below the best is lost"
@@ -38,7 +38,7 @@ def test_a_row_comes_back_as_it_was(form: str, long: bool, data: Any) -> None:
         assert not written.lost
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=120, deadline=None, derandomize=True)
 @given(data=st.data(), source=st.sampled_from(list(FORMS)), target=st.sampled_from(list(FORMS)))
 def test_into_any_other_form_a_row_keeps_its_texts_and_never_gains_an_opinion(
     data: Any, source: str, target: str
