@@ -1,5 +1,6 @@
 """`killick label` as a user gives it: what needs only the store."""
 
+import json
 import sqlite3
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from commands import Command, command
 from killick.preferences.store import Store
-from stores import FIRST, SECOND, SKIP, join, pairs, said
+from stores import FIRST, SECOND, SKIP, TIE, join, pairs, said
 
 killick = pytest.fixture(command)
 
@@ -69,6 +70,48 @@ def test_a_backup_is_a_store_and_overwrites_nothing(killick: Command, labels: Pa
     assert not list(tmp_path.glob("*.part*"))
 
 
+def test_an_export_is_a_preference_file_as_the_cards_showed_it(killick: Command, labels: Path, tmp_path: Path) -> None:
+    seen = killick("label", "export", "--out", "labels.jsonl")
+    assert seen.status == 0
+    assert seen.out.splitlines() == [
+        "labels.jsonl: 3 rows of the form comparison.", "  skips hold no preference and stay out: 1",
+    ]  # fmt: skip
+    rows = [json.loads(line) for line in (tmp_path / "labels.jsonl").read_text().splitlines()]
+    with Store(labels) as store:
+        kept = [(item, label) for item, label in store.export() if not label.judgement.skipped]
+    for row, (item, label) in zip(rows, kept, strict=True):
+        assert (row["prompt"], row["annotator"]) == (item.prompt, label.annotator)
+        assert [row["first"], row["second"]] == [item.candidates[number] for number in label.order]
+        chosen = item.candidates[label.judgement.ranking[0][0]]
+        assert row[row["preference"]] == chosen
+    assert killick("prefs", "check", "labels.jsonl").status == 0
+    assert killick("label", "export", "--out", "labels.csv", "--form", "pairs").status == 0
+    taken = killick("label", "export", "--out", "labels.csv", "--form", "pairs")
+    assert (taken.status, "--force" in taken.err) == (2, True)
+
+
+def test_the_history_is_the_whole_log(killick: Command, labels: Path, tmp_path: Path) -> None:
+    with Store(labels) as store:
+        store.set_guidelines("be kind")
+        ada = store.annotators()[0]
+        store.revise(ada, 1, judgement=said(TIE, seconds=5, note="hm\x00"), key="edit")
+        store.withdraw(ada, 2, key="undo")
+    assert killick("label", "export", "--out", "log.jsonl", "--history").status == 0
+    rows = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [(row["annotator"], row["item"], row["revision"], row["action"], row["ranking"]) for row in rows] == [
+        ("ada", 1, 0, "label", [[0], [1]]), ("ada", 1, 1, "revise", [[0, 1]]), ("bob", 1, 0, "label", [[1], [0]]),
+        ("ada", 2, 0, "label", [[0], [1]]), ("ada", 2, 1, "withdraw", []), ("bob", 2, 0, "label", []),
+    ]  # fmt: skip
+    edit = rows[1]
+    assert (edit["seconds"], edit["note"], edit["prompt"], edit["candidates"]) == (
+        5,
+        "hm\x00",
+        "prompt 0",
+        ["first 0", "second 0"],
+    )
+    assert {"order", "guidelines", "at", "strength", "flags", "kind", "sources", "scores", "metadata"} <= set(edit)
+
+
 @pytest.mark.parametrize(
     ("words", "part"),
     [
@@ -79,12 +122,19 @@ def test_a_backup_is_a_store_and_overwrites_nothing(killick: Command, labels: Pa
         (["progress", "--store", "page.html"], "not a database"),
         (["progress", "--store", "other.db"], "no label store"),
         (["backup", "copy.db", "--store", "none.db"], "no store none.db"),
+        (["export", "--out", "x.jsonl", "--store", "none.db"], "no store none.db"),
+        (["export"], "Missing"),
+        (["export", "--out", "x.csv", "--history"], "JSON lines"),
+        (["export", "--out", "x.jsonl", "--history", "--form", "pairs"], "no form"),
+        (["export", "--out", "x.jsonl", "--store", "good.db", "--form", "pear"], "no form 'pear'"),
+        (["export", "--out", "x.txt", "--store", "good.db"], "x.txt"),
     ],
 )
 def test_what_cannot_be_done_is_one_sentence(killick: Command, words: list[str], part: str, tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text("<p>no database</p>" * 100)
     sqlite3.connect(tmp_path / "other.db").execute("CREATE TABLE x (y)").connection.close()
     before = (tmp_path / "other.db").read_bytes()
+    Store(tmp_path / "good.db").close()
     said = killick("label", *words)
     assert said.status == 2
     assert part in said.err

@@ -7,9 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, event, text
+from sqlalchemy import Connection, Engine, event, inspect, text
+from sqlalchemy.exc import DBAPIError
 
-from killick.preferences import store_writer
+from killick.preferences import store_engine, store_writer
 from killick.preferences.store_engine import address, connect, writing
 from killick.preferences.store_records import Unavailable
 from killick.preferences.store_writer import GATHER, Writer
@@ -125,3 +126,44 @@ def test_closing_finishes_what_waits_and_takes_nothing_more(engine: Engine) -> N
     assert all(isinstance(error, Unavailable) for error in ended if error is not None)
     with pytest.raises(Unavailable, match="closed"):
         writer(add(99))
+
+
+def test_a_lock_that_does_not_come_is_told_to_all_that_wait(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    holding = connect(address(place))
+    monkeypatch.setattr(store_engine, "BUSY", 1)
+    monkeypatch.setattr(store_writer, "BUSY", 0.5)
+    waiting = connect(address(place))
+    writer = Writer(waiting)
+    with writing(holding) as connection, connection.begin(), ThreadPoolExecutor(5) as pool:
+        connection.execute(text("CREATE TABLE t (x INTEGER PRIMARY KEY)"))
+        began = time.monotonic()
+        futures = [pool.submit(writer, add(number)) for number in range(5)]
+        assert all(isinstance(future.exception(20), Unavailable) for future in futures)
+        assert time.monotonic() - began < 10  # seconds: at most two waits of one, not five and more
+    assert writer(add(7)) == 7
+    writer.close()
+    assert there(holding) == [7]
+    holding.dispose()
+    waiting.dispose()
+
+
+def test_a_client_that_hangs_does_not_hold_the_others_up_for_ever(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not place.startswith("postgresql"):
+        pytest.skip("a process that hangs while it writes SQLite must be ended; a server ends its transaction itself")
+    patient = connect(address(place))
+    monkeypatch.setattr(store_engine, "BUSY", 1)
+    hanging = connect(address(place))
+    writer = Writer(patient)
+
+    def hang() -> None:
+        with writing(hanging) as connection, connection.begin():
+            connection.execute(text("CREATE TABLE t (x INTEGER PRIMARY KEY)"))
+            assert writer(lambda other: other.scalar(text("SELECT 7"))) == 7  # after a second
+
+    with pytest.raises(DBAPIError):
+        hang()  # its own commit comes too late
+    with patient.connect() as connection:
+        assert inspect(connection).get_table_names() == []
+    writer.close()
+    patient.dispose()
+    hanging.dispose()

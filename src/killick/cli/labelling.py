@@ -1,5 +1,6 @@
 """`killick label`: the page where people label, and the commands around its store."""
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,6 +92,64 @@ def backup(given: list[str]) -> None:
 
 
 @dataclass(frozen=True)
+class Export:
+    """What, and where to.
+
+    Attributes:
+        out: a new file that ends in .jsonl, .csv (either with .gz behind it) or .parquet.
+        store: an SQLite file or a postgresql:// URL.
+        form: of the rows; killick prefs --help shows the forms. Without: comparison, or ranking where an item has more
+            than two candidates.
+        history: instead of preference rows, every label, edit, undo and skip as it was given, with the order on the
+            card, seconds, notes, flags and the version of the guidelines. JSON lines only.
+        force: write over a file that is there.
+    """
+
+    out: Path
+    store: str = STORE
+    form: str | None = None
+    history: bool = False
+    force: bool = False
+
+    def validate(self) -> None:
+        """Refuse what does not go together.
+
+        Raises:
+            Refusal: at a form for the history, and at a history that is no JSON lines.
+        """
+        if self.history and self.form is not None:
+            raise Refusal("--history is written as it is, in no form; give --form or --history.")
+        if self.history and ".jsonl" not in self.out.suffixes:
+            raise Refusal(f"--history writes JSON lines: name a file that ends in .jsonl, not {self.out}.")
+
+
+def export(given: list[str]) -> None:
+    """`killick label export --out FILE`: preference rows, or the whole log, while others label."""
+    about = "Write the labels that hold as a preference file; killick prefs and killick reward fit read it."
+    asked = settings("label export", Export, given=given, about=about)
+    asked.validate()
+    with opened(asked.store) as store:
+        from killick.preferences.asking import export_form, labelled_row
+        from killick.preferences.files import write_preferences
+        from killick.preferences.saving import save
+        from killick.preferences.store_records import log_row
+
+        labels = list(store.export(history=asked.history))
+        if asked.history:
+            log = [log_row(item, label) for item, label in labels]
+            save(asked.out, log, columns=list(log[0]) if log else ["item"], force=asked.force)
+            print(f"{asked.out}: {len(log)} rows of the log.")
+            return
+        rows = [labelled_row(item, label) for item, label in labels if not label.judgement.skipped]
+        form = asked.form or export_form(item for item, _ in labels)
+        written = write_preferences(asked.out, rows, form=form, force=asked.force)
+    print(f"{asked.out}: {written.pop('rows', 0)} rows of the form {form}.")
+    skips = {"skips hold no preference and stay out": len(labels) - len(rows)}
+    for words, count in (written + Counter(skips)).items():
+        print(f"  {words}: {count}")
+
+
+@dataclass(frozen=True)
 class Told:
     """Of which store.
 
@@ -126,6 +185,7 @@ COMMANDS = {
     "page": (label_page.page, "the page itself: killick label page FILE is killick label FILE"),
     "add-annotator": (add_annotator, "let somebody label: prints a token, once"),
     "progress": (progress, "how far everybody is, and items in conflict"),
+    "export": (export, "the labels as a preference file, or the whole log"),
     "backup": (backup, "copy the store into a new file while others label"),
 }
 """Word -> its function, and what it does."""

@@ -229,6 +229,13 @@ class Conflict:
     labels: tuple[Label, ...]
 
 
+def log_row(item: Item, label: Label) -> dict[str, Any]:
+    """Everything that is known of a label, flat: rankings and order by candidate numbers, `at` seconds since 1970."""
+    asked = {name: value for name, value in vars(item).items() if name not in ("id", "overlap")}
+    said = {name: value for name, value in vars(label).items() if name != "judgement"}
+    return {**said, **vars(label.judgement), **asked, "metadata": dict(item.metadata)}
+
+
 ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from killick.preferences.store_engine import told, transient, writing
+from killick.preferences.store_engine import BUSY, told, transient, writing
 from killick.preferences.store_records import Unavailable
 
 T = TypeVar("T")
@@ -24,7 +24,8 @@ GATHER = 128
 """The most calls in one transaction, so that the first never waits long for the last."""
 
 ATTEMPTS = 6
-"""How often a transaction is tried that another one was in the way of; the waits double from 10 ms."""
+"""How often a transaction is tried that another one was in the way of; the waits double from 10 ms. No try begins
+later than BUSY seconds after the first: who waited that long for a lock is told so."""
 
 
 @dataclass(frozen=True)
@@ -88,26 +89,27 @@ class Writer:
 
     def _settle(self, batch: list[Task]) -> None:
         """Commit a batch and answer it. Where any call fails or refuses, nothing is stored, and each is tried alone."""
+        deadline = time.monotonic() + BUSY
+        passing = False
         for attempt in range(ATTEMPTS):
             try:
                 answers = self._commit(batch)
-            except DBAPIError as error:
-                failure: Exception = error
-                if not transient(error):
-                    break
-                time.sleep(0.01 * 2**attempt)
             except Exception as error:
                 failure = error
-                break
+                passing = isinstance(error, DBAPIError) and transient(error)
+                if not passing or time.monotonic() > deadline:
+                    break
+                time.sleep(0.01 * 2**attempt)
             else:
                 for task, answer in zip(batch, answers, strict=True):
                     task.future.set_result(answer)
                 return
-        if len(batch) > 1:
+        if len(batch) > 1 and not passing:
             for task in batch:
                 self._settle([task])
-        else:
-            batch[0].future.set_exception(told(failure) if isinstance(failure, DBAPIError) else failure)
+            return
+        for task in batch:
+            task.future.set_exception(told(failure) if isinstance(failure, DBAPIError) else failure)
 
     def _commit(self, batch: list[Task]) -> list[Any]:
         """One transaction for all of them."""
