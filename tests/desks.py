@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
 import uvicorn
 from fastapi.testclient import TestClient
-from httpx import Response
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from killick.preferences.store import Annotator, Item, Label, Store
 from killick.web.app import build
@@ -39,7 +39,7 @@ def client(desk: Desk, token: str = "") -> TestClient:
     return found
 
 
-def fields(page: Response | str) -> dict[str, str]:
+def fields(page: Any) -> dict[str, str]:
     """The hidden fields of the card's form, as a browser would send them."""
     text = page if isinstance(page, str) else page.text
     form = text[text.index('id="answer"') : text.index("</form>", text.index('id="answer"'))]
@@ -47,7 +47,7 @@ def fields(page: Response | str) -> dict[str, str]:
     return {name: unescape(value) for name, value in found if name != "number"}
 
 
-def undo_fields(page: Response | str) -> dict[str, str]:
+def undo_fields(page: Any) -> dict[str, str]:
     """The fields of the undo's form."""
     text = page if isinstance(page, str) else page.text
     form = text[text.index('id="undo"') :]
@@ -65,9 +65,9 @@ class Hand:
         """The first card."""
         self.page = self.client.get("/label").text
 
-    def say(self, choice: str, **more: Any) -> Response:
+    def say(self, choice: str, **more: Any) -> Any:
         """Answer the card."""
-        said: Response = self.client.post(
+        said = self.client.post(
             "/label/answer", data={**fields(self.page), "choice": choice, **more}, headers={PART: "card"}
         )
         self.page = said.text
@@ -115,3 +115,37 @@ def browser() -> Iterator[Browser]:
             yield chromium
         finally:
             chromium.close()
+
+
+def chromium_browser() -> Iterator[Browser]:
+    """One for all tests of a file."""
+    with browser() as found:
+        yield found
+
+
+def alone_desk(tmp_path: Path) -> Iterator[Desk]:
+    """Somebody alone, and no items yet."""
+    with Store(tmp_path / "labels.db") as store:
+        yield Desk(store, alone=alone(store))
+
+
+def opened_page(chromium: Browser, desk: Desk) -> Iterator[Page]:
+    """The page of that desk, which the test opens; a dialog or an error on it fails the test."""
+    with served(desk) as url:
+        context = chromium.new_context(base_url=url)
+        opened = context.new_page()
+        opened.set_default_timeout(10_000)
+        wrong: list[str] = []
+        opened.on("dialog", lambda dialog: wrong.append(f"dialog {dialog.message}"))
+        opened.on("pageerror", lambda error: wrong.append(str(error)))
+        yield opened
+        context.close()
+        assert wrong == []
+
+
+def press(page: Page, *keys: str) -> None:
+    """Keys, of which the last one sends, and the next card."""
+    key = page.locator("[name=key]").first.get_attribute("value")
+    for each in keys:
+        page.keyboard.press(each)
+    page.wait_for_function("key => document.querySelector('[name=key]')?.value !== key", arg=key)

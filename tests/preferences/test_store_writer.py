@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, event, text
+from sqlalchemy import Connection, Engine, event, inspect, text
 from sqlalchemy.exc import DBAPIError
 
 from killick.preferences import store_engine, store_writer
@@ -154,9 +154,16 @@ def test_a_client_that_hangs_does_not_hold_the_others_up_for_ever(place: str, mo
     monkeypatch.setattr(store_engine, "BUSY", 1)
     hanging = connect(address(place))
     writer = Writer(patient)
-    with pytest.raises(DBAPIError), writing(hanging) as connection, connection.begin():
-        connection.execute(text("CREATE TABLE t (x INTEGER PRIMARY KEY)"))
-        assert writer(lambda connection: connection.scalar(text("SELECT 7"))) == 7  # after a second
+
+    def hang() -> None:
+        with writing(hanging) as connection, connection.begin():
+            connection.execute(text("CREATE TABLE t (x INTEGER PRIMARY KEY)"))
+            assert writer(lambda other: other.scalar(text("SELECT 7"))) == 7  # after a second
+
+    with pytest.raises(DBAPIError):
+        hang()  # its own commit comes too late
+    with patient.connect() as connection:
+        assert inspect(connection).get_table_names() == []
     writer.close()
     patient.dispose()
     hanging.dispose()

@@ -4,19 +4,24 @@ from pathlib import Path
 
 import pytest
 
-from killick.preferences.store import Store
+from killick.preferences.store import Annotator, Progress, Store
 from killick.web import tally as module
 from killick.web.tally import FEW, Tally
 from stores import SKIP, join, pairs, said
 
 
 def test_it_keeps_step_with_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = []
+    counted: list[Store] = []
     with Store(tmp_path / "labels.db") as store:
         store.add_items(pairs(60))
         ada, tally = join(store, "ada"), Tally(store)
         count = Store.progress
-        monkeypatch.setattr(Store, "progress", lambda *given: counted.append(1) or count(*given))
+
+        def counting(self: Store, annotator: Annotator | None = None) -> Progress:
+            counted.append(self)
+            return count(self, annotator)
+
+        monkeypatch.setattr(Store, "progress", counting)
         for item in range(1, 61):
             tally.progress(ada)
             ranking = SKIP if item % 7 == 0 else ((0,), (1,))

@@ -1,6 +1,7 @@
 """`killick label`: people say which response is better, in a browser; their labels stay in a store beside the file."""
 
 import webbrowser
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from socket import AF_INET, AF_INET6, create_server, socket
@@ -243,4 +244,5 @@ def serve(app: "FastAPI", socket: socket) -> None:
     import uvicorn
 
     config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_keep_alive=75)
-    uvicorn.Server(config).run(sockets=[socket])
+    with suppress(KeyboardInterrupt):  # it has closed everything before it passes Ctrl-C on
+        uvicorn.Server(config).run(sockets=[socket])

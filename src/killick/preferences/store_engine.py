@@ -124,8 +124,9 @@ def reading(engine: Engine) -> Iterator[Connection]:
     Raises:
         Unavailable: where the database does not answer.
     """
+    options = {"isolation_level": "REPEATABLE READ"} if engine.dialect.name == "postgresql" else {}
     try:
-        with engine.connect().execution_options(yield_per=500) as connection:
+        with engine.connect().execution_options(yield_per=500, **options) as connection:
             yield connection
     except (DBAPIError, TimeoutError) as error:
         raise told(error) from error

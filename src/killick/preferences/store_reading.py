@@ -10,10 +10,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Select, case, func, insert, select
+from sqlalchemy import Connection, Engine, Select, func, insert, select
 from sqlalchemy.exc import DBAPIError
 
-from killick.preferences.store_engine import address, connect, told, writing
+from killick.preferences.store_engine import address, connect, reading, told, writing
 from killick.preferences.store_items import ITEM
 from killick.preferences.store_items import item as item_of
 from killick.preferences.store_labels import HOLDS, LABEL, VERSION, label
@@ -35,8 +35,8 @@ def card(connection: Connection, *, annotator: Annotator, item: int) -> Card | N
 
 
 def holding() -> Select[Any]:
-    """The labels that hold, withdrawn ones left out."""
-    return select(*LABEL).join(cards, HOLDS).where(cards.c.live)
+    """The labels that hold, withdrawn ones left out. (A join would let SQLite begin at the cards and sort them all.)"""
+    return select(*LABEL).where(select(cards.c.item).where(HOLDS, cards.c.live).exists())
 
 
 def last(connection: Connection, *, annotator: Annotator) -> Label | None:
@@ -48,13 +48,16 @@ def last(connection: Connection, *, annotator: Annotator) -> Label | None:
 
 def progress(connection: Connection, *, annotator: Annotator | None) -> Progress:
     """How far one annotator is, or all."""
-    held = holding()
+    held, live = holding(), select(func.count()).select_from(cards).where(cards.c.live)
     if annotator is not None:
         held = held.where(labels.c.annotator == annotator.id)
-    rows = held.subquery()
-    skips = func.coalesce(func.sum(case((rows.c.ranking == [], 1), else_=0)), 0)
-    done, skipped = connection.execute(select(func.count(), skips).select_from(rows)).one()
-    recent = connection.execute(select(rows.c.at, rows.c.seconds).order_by(rows.c.row.desc()).limit(RECENT)).all()
+        live = live.where(cards.c.annotator == annotator.id)
+    done = connection.scalar(live) or 0
+    skips = held.where(labels.c.ranking == []).subquery()
+    skipped = connection.scalar(select(func.count()).select_from(skips)) or 0
+    recent = connection.execute(
+        held.with_only_columns(labels.c.at, labels.c.seconds).order_by(labels.c.id.desc()).limit(RECENT)
+    ).all()
     gaps = [later.at - earlier.at for later, earlier in pairwise(recent)]
     gap = max(median(gaps), 1e-3) if gaps else None
     left = connection.scalar(still_wanted(annotator)) or 0
@@ -74,11 +77,13 @@ def still_wanted(annotator: Annotator | None) -> Select[Any]:
     return select(func.count()).select_from(items).where(is_open, ~mine.exists())
 
 
-def export(connection: Connection, *, history: bool) -> Iterator[tuple[Item, Label]]:
-    """Items and labels, sorted by item, annotator, revision."""
+def export(connection: Connection, *, history: bool, only: Select[Any] | None = None) -> Iterator[tuple[Item, Label]]:
+    """Items and labels, sorted by item, annotator, revision; `only` selects the numbers of some items."""
     people = connection.execute(select(annotators.c.id, annotators.c.name))
     names = {row.id: row.name for row in people}
     rows = (select(*LABEL) if history else holding()).join(items, items.c.id == labels.c.item).add_columns(*ITEM)
+    if only is not None:
+        rows = rows.where(labels.c.item.in_(only))
     with connection.execute(rows.order_by(labels.c.item, labels.c.annotator, labels.c.revision)) as found:
         for row in found.mappings():
             yield item_of(row), label(row, names[row["annotator"]])
@@ -86,10 +91,11 @@ def export(connection: Connection, *, history: bool) -> Iterator[tuple[Item, Lab
 
 def conflicts(connection: Connection) -> Iterator[Conflict]:
     """Items with two rankings or more that are not all the same."""
-    for _, rows in groupby(export(connection, history=False), key=lambda row: row[0].id):
+    ranked = holding().where(labels.c.ranking != []).with_only_columns(labels.c.item).group_by(labels.c.item)
+    differing = ranked.having(func.count(labels.c.ranking.distinct()) > 1)  # one meaning has one spelling
+    for _, rows in groupby(export(connection, history=False, only=differing), key=lambda row: row[0].id):
         pairs = [row for row in rows if not row[1].judgement.skipped]
-        if len({given.judgement.ranking for _, given in pairs}) > 1:
-            yield Conflict(item=pairs[0][0], labels=tuple(given for _, given in pairs))
+        yield Conflict(item=pairs[0][0], labels=tuple(given for _, given in pairs))
 
 
 def backup(engine: Engine, path: Path) -> None:
@@ -136,12 +142,11 @@ def copy_file(engine: Engine, part: Path) -> None:
 def copy_rows(engine: Engine, part: Path) -> None:
     """Every table of one moment, row by row."""
     target = connect(address(part))
-    reading = engine.connect().execution_options(isolation_level="REPEATABLE READ", yield_per=500)
     try:
-        with reading, writing(target) as into, into.begin():
+        with reading(engine) as source, writing(target) as into, into.begin():
             metadata.create_all(into)
             for table in metadata.sorted_tables:
-                for rows in reading.execute(select(table)).mappings().partitions():
+                for rows in source.execute(select(table)).mappings().partitions():
                     into.execute(insert(table), [dict(row) for row in rows])
     finally:
         target.dispose()
