@@ -135,7 +135,7 @@ def press(place: str, *, clients: int, each: int, twice: int = 0, rate: float = 
     total = Load(seconds=time.perf_counter() - start)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     server.terminate()
-    server.wait()
+    server.communicate()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     total.cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     for load in loads:
