@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, Connection, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
 from killick.preferences import store_items, store_labels, store_reading
@@ -191,6 +191,19 @@ class Store:
             Unavailable: when the database does not take it.
         """
         return self._act(Act(annotator, item, "label", judgement, valid_key(key), self._clock()))
+
+    def label_then_next(
+        self, annotator: Annotator, item: int, *, judgement: Judgement, key: str
+    ) -> tuple[Outcome, Card | None]:
+        """`label`, then `next_card`, in one commit: what a page does at each answer. Errors as in both."""
+        act = Act(annotator, item, "label", judgement, valid_key(key), self._clock())
+
+        def work(connection: Connection) -> tuple[Outcome, Card | None]:
+            outcome = store_labels.perform(connection, act=act, reserve=self._reserve)
+            card = store_labels.hand_out(connection, annotator=annotator, now=act.at, reserve=self._reserve)
+            return outcome, card
+
+        return self._write(work)
 
     def revise(self, annotator: Annotator, item: int, *, judgement: Judgement, key: str) -> Outcome:
         """Change an own label: a new revision, beside the old one. Arguments and errors as in `label`."""
