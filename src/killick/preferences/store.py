@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from sqlalchemy import Connection, Connection, insert, select, update
+from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
 from killick.preferences import store_items, store_labels, store_reading
