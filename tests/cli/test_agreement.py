@@ -62,13 +62,13 @@ def test_what_cannot_be_compared_is_refused(killick: Command, tmp_path: Path) ->
     assert "There is no store nowhere.db" in killick("prefs", "agreement", "--store", "nowhere.db").err
     written(tmp_path / "nobody.jsonl", annotators=False)
     found = killick("prefs", "agreement", "nobody.jsonl")
-    assert "60 rows without an annotator left out" in found.out
+    assert "rows without an annotator left out: 240" in found.out
     assert "holds no label of a named annotator" in found.err
     written(tmp_path / "bad.jsonl")
     with (tmp_path / "bad.jsonl").open("a") as file:
         file.write("no row\n")
     assert "1 bad row" in killick("prefs", "agreement", "bad.jsonl").err
-    assert "1 bad rows left out" in killick("prefs", "agreement", "bad.jsonl", "--skip-bad").out
+    assert "bad rows left out: 1" in killick("prefs", "agreement", "bad.jsonl", "--skip-bad").out
 
 
 def test_help_says_what_kappa_is(killick: Command) -> None:

@@ -50,7 +50,7 @@ def agreement(given: list[str]) -> None:
     torch.set_num_threads(1)
     table, left = of_store(asked.store) if asked.store is not None else of_file(asked)
     for words, count in left.items():
-        print(f"{count} {words} left out")
+        print(f"{words} left out: {count}")
     if not table:
         raise Refusal(
             f"{asked.store or asked.file} holds no label of a named annotator, so there is nothing to compare."
