@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from html import unescape
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 from killick.preferences.store import Item, Store
@@ -76,7 +77,9 @@ class Load:
         )
 
 
-def annotate(port: int, token: str, *, count: int, twice: int, pause: float, load: Load) -> None:
+def annotate(
+    port: int, token: str, *, count: int, twice: int, pause: float, start: threading.Barrier, load: Load
+) -> None:
     """One annotator: answer so many cards, one each `pause` seconds, each `twice`-th sent again under the same key.
 
     A time runs from when the answer was due, so that a slow server cannot hide behind answers that it held up.
@@ -87,6 +90,7 @@ def annotate(port: int, token: str, *, count: int, twice: int, pause: float, loa
         line = HTTPConnection("127.0.0.1", port, timeout=60)
         line.request("GET", "/label", headers=cookie)
         page = line.getresponse().read().decode()
+        start.wait(60)  # everybody has a card
         load.began = time.perf_counter()
         due = load.began + pause * hash(token) % 1000 / 1000
         for number in range(count):
@@ -108,7 +112,7 @@ def annotate(port: int, token: str, *, count: int, twice: int, pause: float, loa
             load.labels += 1
         load.ended = time.perf_counter()
         line.close()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, threading.BrokenBarrierError) as error:
         load.wrong.append(repr(error))
 
 
@@ -131,7 +135,12 @@ def press(place: str, *, clients: int, each: int, twice: int = 0, rate: float = 
     assert server.stdout is not None
     port = int(server.stdout.readline())
     loads = [Load() for _ in tokens]
-    pace = {"count": each, "twice": twice, "pause": clients / rate if rate else 0.0}
+    pace: dict[str, Any] = {
+        "count": each,
+        "twice": twice,
+        "pause": clients / rate if rate else 0.0,
+        "start": threading.Barrier(clients),
+    }
     people = [
         threading.Thread(target=annotate, args=(port, token), kwargs={**pace, "load": load})
         for token, load in zip(tokens, loads, strict=True)
