@@ -92,7 +92,7 @@ def annotate(
         page = line.getresponse().read().decode()
         start.wait(60)  # everybody has a card
         load.began = time.perf_counter()
-        due = load.began + pause * hash(token) % 1000 / 1000
+        due = load.began + pause * (hash(token) % 1000) / 1000
         for number in range(count):
             due = max(due + pause, 0.0 if pause else time.perf_counter())
             time.sleep(max(0.0, due - time.perf_counter()))
