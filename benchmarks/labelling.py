@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from html import unescape
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 from killick.preferences.store import Item, Store
@@ -40,7 +41,8 @@ class Load:
     """What came of it.
 
     Attributes:
-        seconds: from the first answer to the last.
+        began: when the first card was there, by the clock.
+        ended: when the last answer was acknowledged.
         cpu: CPU seconds of the server, its start among them.
         sent: answers, second sendings among them.
         labels: different answers, each acknowledged.
@@ -49,13 +51,19 @@ class Load:
         wrong: statuses that are no success, and connections that broke.
     """
 
-    seconds: float = 0.0
+    began: float = 0.0
+    ended: float = 0.0
     cpu: float = 0.0
     sent: int = 0
     labels: int = 0
     stored: int = 0
     times: list[float] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> float:
+        """From the first card to the last answer."""
+        return self.ended - self.began
 
     def percentile(self, share: float) -> float:
         """Milliseconds."""
@@ -69,7 +77,9 @@ class Load:
         )
 
 
-def annotate(port: int, token: str, *, count: int, twice: int, pause: float, load: Load) -> None:
+def annotate(
+    port: int, token: str, *, count: int, twice: int, pause: float, start: threading.Barrier, load: Load
+) -> None:
     """One annotator: answer so many cards, one each `pause` seconds, each `twice`-th sent again under the same key.
 
     A time runs from when the answer was due, so that a slow server cannot hide behind answers that it held up.
@@ -80,7 +90,9 @@ def annotate(port: int, token: str, *, count: int, twice: int, pause: float, loa
         line = HTTPConnection("127.0.0.1", port, timeout=60)
         line.request("GET", "/label", headers=cookie)
         page = line.getresponse().read().decode()
-        due = time.perf_counter() + pause * hash(token) % 1000 / 1000
+        start.wait(60)  # everybody has a card
+        load.began = time.perf_counter()
+        due = load.began + pause * (hash(token) % 1000) / 1000
         for number in range(count):
             due = max(due + pause, 0.0 if pause else time.perf_counter())
             time.sleep(max(0.0, due - time.perf_counter()))
@@ -98,8 +110,9 @@ def annotate(port: int, token: str, *, count: int, twice: int, pause: float, loa
                 if answer.status != 200:
                     load.wrong.append(str(answer.status))
             load.labels += 1
+        load.ended = time.perf_counter()
         line.close()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, threading.BrokenBarrierError) as error:
         load.wrong.append(repr(error))
 
 
@@ -122,20 +135,24 @@ def press(place: str, *, clients: int, each: int, twice: int = 0, rate: float = 
     assert server.stdout is not None
     port = int(server.stdout.readline())
     loads = [Load() for _ in tokens]
-    pace = {"count": each, "twice": twice, "pause": clients / rate if rate else 0.0}
+    pace: dict[str, Any] = {
+        "count": each,
+        "twice": twice,
+        "pause": clients / rate if rate else 0.0,
+        "start": threading.Barrier(clients),
+    }
     people = [
         threading.Thread(target=annotate, args=(port, token), kwargs={**pace, "load": load})
         for token, load in zip(tokens, loads, strict=True)
     ]
-    start = time.perf_counter()
     for one in people:
         one.start()
     for one in people:
         one.join()
-    total = Load(seconds=time.perf_counter() - start)
+    total = Load(min(load.began for load in loads), max(load.ended for load in loads))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     server.terminate()
-    server.wait()
+    server.communicate()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     total.cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     for load in loads:

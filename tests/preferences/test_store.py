@@ -160,3 +160,20 @@ def test_a_closed_store_says_so(place: str) -> None:
     store.close()
     with pytest.raises(Unavailable, match="closed"):
         store.add_annotator("ada")
+
+
+def test_an_answer_and_the_next_card_are_one_commit(store: Store) -> None:
+    store.add_items(pairs(2))
+    ada = join(store, "ada")
+    first = store.next_card(ada)
+    assert first is not None
+    outcome, card = store.label_then_next(ada, 1, judgement=said(FIRST), key="1")
+    again = store.next_card(ada)
+    assert card is not None
+    assert again is not None
+    assert (outcome.status, card.item.id, card.order) == ("new", 2, again.order)
+    assert store.label_then_next(ada, 1, judgement=said(SECOND), key="2")[0].status == "conflict"
+    outcome, card = store.label_then_next(ada, 2, judgement=said(FIRST), key="3")
+    assert (outcome.status, card) == ("new", None)
+    with pytest.raises(Refusal):
+        store.label_then_next(ada, 9, judgement=said(FIRST), key="4")

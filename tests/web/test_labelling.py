@@ -179,7 +179,7 @@ def test_a_store_that_cannot_write_is_told_and_nothing_is_lost(desk: Desk, monke
         raise Unavailable("The store could not write (disk full); send it again.")
 
     with monkeypatch.context() as broken:
-        broken.setattr(Store, "label", full)
+        broken.setattr(Store, "label_then_next", full)
         said = hand.say("1")
         assert said.status_code == 503
         assert "disk full" in said.text
@@ -192,7 +192,7 @@ def test_a_store_that_cannot_write_is_told_and_nothing_is_lost(desk: Desk, monke
     "wrong",
     [{"item": "x"}, {"item": "-1"}, {"item": str(2**63)}, {"key": ""}, {"key": "a b"}, {"key": "x" * 201},
      {"choice": "3"}, {"choice": ""}, {"strength": "4"}, {"seconds": "NaN"}, {"seconds": "-1"}, {"shown": "inf"},
-     {"note": "x" * 10_001}, {"number": "1" * 5000}],
+     {"note": "x" * 10_001}, {"number": "1" * 5000}, {"place": "1" * 5000}],
 )  # fmt: skip
 def test_what_no_form_sends_is_refused_by_field(desk: Desk, wrong: dict[str, str]) -> None:
     web = client(desk)

@@ -192,6 +192,19 @@ class Store:
         """
         return self._act(Act(annotator, item, "label", judgement, valid_key(key), self._clock()))
 
+    def label_then_next(
+        self, annotator: Annotator, item: int, *, judgement: Judgement, key: str
+    ) -> tuple[Outcome, Card | None]:
+        """`label`, then `next_card`, in one commit: what a page does at each answer. Errors as in both."""
+        act = Act(annotator, item, "label", judgement, valid_key(key), self._clock())
+
+        def work(connection: Connection) -> tuple[Outcome, Card | None]:
+            outcome = store_labels.perform(connection, act=act, reserve=self._reserve)
+            card = store_labels.hand_out(connection, annotator=annotator, now=act.at, reserve=self._reserve)
+            return outcome, card
+
+        return self._write(work)
+
     def revise(self, annotator: Annotator, item: int, *, judgement: Judgement, key: str) -> Outcome:
         """Change an own label: a new revision, beside the old one. Arguments and errors as in `label`."""
         return self._act(Act(annotator, item, "revise", judgement, valid_key(key), self._clock()))

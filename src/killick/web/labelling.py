@@ -2,13 +2,13 @@
 
 import secrets
 import time
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel, Field
 
-from killick.preferences.store import Annotator, Card, Judgement, Label, Unavailable
+from killick.preferences.store import Annotator, Card, Judgement, Label, Outcome, Unavailable
 from killick.refusal import Refusal
 from killick.web.label_owner import owner_pages
 from killick.web.pages import page
@@ -18,6 +18,9 @@ from killick.web.people import COOKIE, LOGIN, PART, Desk, let_in
 PAIR = {"1": ((0,), (1,)), "2": ((1,), (0,)), "=": ((0, 1),), "skip": ()}
 """What a choice says of the two responses in the order in which they are shown."""
 FLAG = "flagged"
+ANSWERED = "You had answered that card before, and that answer stays. Undo takes it back."
+Told: TypeAlias = tuple[int, str]
+FINE: Told = (200, "")
 DAY = 86_400.0
 NUMBER = Field(ge=0, le=2**31 - 1)
 KEY = Field(pattern=r"^[!-~]{1,200}$")
@@ -45,7 +48,7 @@ class Answer(BaseModel):
     key: str = KEY
     choice: Literal["1", "2", "=", "skip", "rank"]
     number: list[int] = Field([], max_length=100)
-    place: list[str] = Field([], max_length=100)
+    place: list[Annotated[str, Field(max_length=3)]] = Field([], max_length=100)
     strength: Literal["", "1", "2", "3"] = ""
     flag: bool = False
     note: str = Field("", max_length=10_000)
@@ -67,21 +70,21 @@ def labelling(desk: Desk) -> APIRouter:
     @router.get("/label", response_class=HTMLResponse, summary="Label")
     def label(request: Request) -> Response:
         """Say which response is better, one card at a time."""
-        return show(desk, desk.asking(request), whole=True)
+        return following(desk, desk.asking(request), whole=True)
 
     @router.post("/label/answer")
     def answer(request: Request, given: Annotated[Answer, Form()]) -> Response:
         """Store an answer, and go on to the next card."""
         annotator, part = desk.asking(request), PART in request.headers
         try:
-            told = store_answer(desk, annotator, given=given)
+            outcome, card = store_answer(desk, annotator, given=given)
         except Refusal as refusal:
-            return show(desk, annotator, whole=not part, problem=str(refusal), status=400)
+            return following(desk, annotator, whole=not part, told=(400, str(refusal)))
         except Unavailable as trouble:
             return page("label_trouble.html.j2", status=503, reason=str(trouble))
-        if told or part:
-            status = 409 if told else 200
-            return show(desk, annotator, whole=not part, problem=told, status=status, last=given.item)
+        told = (409, ANSWERED) if outcome.status == "conflict" else FINE
+        if part or told != FINE:
+            return show(desk, annotator, card=card, whole=not part, told=told, last=given.item)
         return RedirectResponse("/label", 303)
 
     @router.post("/label/undo")
@@ -93,11 +96,11 @@ def labelling(desk: Desk) -> APIRouter:
             desk.store.withdraw(annotator, given.item, key=given.key)
             desk.tally.forget(annotator)
         except Refusal as refusal:
-            return show(desk, annotator, whole=not part, problem=str(refusal), status=400)
+            return following(desk, annotator, whole=not part, told=(400, str(refusal)))
         except Unavailable as trouble:
             return page("label_trouble.html.j2", status=503, reason=str(trouble))
         if part:
-            return show(desk, annotator, whole=False, before=last if last and last.item == given.item else None)
+            return following(desk, annotator, whole=False, before=last if last and last.item == given.item else None)
         return RedirectResponse("/label", 303)
 
     router.include_router(entrance(desk))
@@ -132,8 +135,8 @@ def entrance(desk: Desk) -> APIRouter:
     return router
 
 
-def store_answer(desk: Desk, annotator: Annotator, *, given: Answer) -> str:
-    """Store it once; returns what to tell where another answer is there already.
+def store_answer(desk: Desk, annotator: Annotator, *, given: Answer) -> tuple[Outcome, Card | None]:
+    """Store it once; returns what became of it, and the next card.
 
     Raises:
         Refusal: at an item that is not this store's, or a ranking with a hole.
@@ -149,11 +152,9 @@ def store_answer(desk: Desk, annotator: Annotator, *, given: Answer) -> str:
         strength=int(given.strength) if given.strength and won else None,
         note=given.note.replace("\r\n", "\n").strip(), flags=(FLAG,) if given.flag else (),
     )  # fmt: skip
-    outcome = desk.store.label(annotator, given.item, judgement=said, key=given.key)
+    outcome, after = desk.store.label_then_next(annotator, given.item, judgement=said, key=given.key)
     desk.tally.add(annotator, outcome)
-    if outcome.status == "conflict":
-        return "You had answered that card before, and that answer stays. Undo takes it back."
-    return ""
+    return outcome, after
 
 
 def positions(card: Card, given: Answer) -> tuple[tuple[int, ...], ...]:
@@ -176,39 +177,45 @@ def positions(card: Card, given: Answer) -> tuple[tuple[int, ...], ...]:
     )
 
 
+def following(
+    desk: Desk, annotator: Annotator, *, whole: bool, told: Told = FINE, before: Label | None = None
+) -> Response:
+    """Hand out the annotator's next card and show it; arguments as in `show`."""
+    try:
+        card, last = desk.store.next_card(annotator), desk.store.last(annotator)
+    except Unavailable as trouble:
+        return page("label_trouble.html.j2", status=503, reason=str(trouble))
+    item = last.item if last else None
+    return show(desk, annotator, card=card, whole=whole, told=told, last=item, before=before)
+
+
 def show(
-    desk: Desk, annotator: Annotator, *, whole: bool, problem: str = "", status: int = 200, last: int | None = None,
+    desk: Desk, annotator: Annotator, *, card: Card | None, whole: bool, told: Told, last: int | None,
     before: Label | None = None,
 ) -> Response:  # fmt: skip
-    """The annotator's next card, as a page or as its part that changes.
+    """A card, as a page or as its part that changes.
 
     Args:
         desk: where.
         annotator: whose.
+        card: None where nothing can be had.
         whole: whether the whole page is wanted.
-        problem: what went wrong with the last answer.
-        status: of the response.
-        last: the item that was answered last, where it is known.
+        told: status, and what went wrong with the last answer.
+        last: the item that was answered last: what an undo takes back.
         before: what was said of this card before it was taken back.
     """
-    try:
-        card = desk.store.next_card(annotator)
-    except Unavailable as trouble:
-        return page("label_trouble.html.j2", status=503, reason=str(trouble))
     if card:
         desk.handed[annotator.id] = card
-    if last is None and (newest := desk.store.last(annotator)):
-        last = newest.item
     same = before if card and before and card.item.id == before.item else None
     values: dict[str, Any] = {
         "annotator": annotator.name, "alone": desk.alone is not None, "owns": desk.owns(annotator),
-        "strength": desk.strength, "card": card, "last": last, "problem": problem,
+        "strength": desk.strength, "card": card, "last": last, "problem": told[1],
         "progress": desk.tally.progress(annotator), "before": same, "flag": FLAG, "now": time.time(),
         "key": secrets.token_urlsafe(12), "undo_key": secrets.token_urlsafe(12),
         "prompt": passages(card.item.prompt) if card else [],
         "shown": [passages(text) for text in card.shown] if card else [],
     }  # fmt: skip
     if not whole:
-        return page("label_card.html.j2", status=status, **values)
+        return page("label_card.html.j2", status=told[0], **values)
     _, guidelines = desk.store.guidelines()
-    return page("label.html.j2", status=status, guidelines=guidelines, **values)
+    return page("label.html.j2", status=told[0], guidelines=guidelines, **values)

@@ -7,7 +7,7 @@ from killick.preferences.store import Annotator, Outcome, Progress, Store
 
 AGE = 2.0
 """Seconds that a count is kept up by hand."""
-FEW = 20
+FEW = 5
 """Below so many labels every count is the store's own: the first pace would be stale at once."""
 
 
