@@ -25,14 +25,15 @@ from killick.preferences.store import Item, Store
 FIELD = re.compile(r'name="(item|digest|key|shown)" value="([^"]*)"')
 SERVER = """
 import sys
-from killick.cli.label_page import BODY, LOOPBACK, listening, serve
+from killick.cli.label_page import BODY
+from killick.cli.listening import LOOPBACK, answer, listening
 from killick.preferences.store import Store
 from killick.web.app import build
 from killick.web.labelling import labelling
 from killick.web.people import Desk
-with Store(sys.argv[1]) as store, listening("127.0.0.1", 0) as socket:
+with Store(sys.argv[1]) as store, listening("127.0.0.1", 0) as door:
     print(socket.getsockname()[1], flush=True)
-    serve(build([labelling(Desk(store))], body=BODY, hosts=LOOPBACK), socket)
+    serve(build([labelling(Desk(store))], body=BODY, hosts=LOOPBACK), door)
 """
 
 

@@ -26,7 +26,7 @@ def served(*words: str) -> Iterator[Server]:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
     try:
         assert process.stdout is not None
-        greeting = "".join(process.stdout.readline() for _ in range(4))
+        greeting = "".join(process.stdout.readline() for _ in range(5 if "--labels" in words else 4))
         port = int(greeting.splitlines()[0].split(":")[-1].strip("/"))
         line = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
         line.request("GET", "/healthz")

@@ -4,6 +4,7 @@ import signal
 import socket
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from fastapi.testclient import TestClient
 
 from commands import Command, command
 from killick.cli.serving import app
+from killick.preferences.store import Item, Store
 from server import served
 
 killick = pytest.fixture(command)
@@ -38,7 +40,12 @@ def test_it_says_where_it_is_answers_and_ends_at_ctrl_c(tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize(
     ("words", "part"),
-    [(["--port", "99999"], "0..65535"), (["--host", "0.0.0.0"], "not the loopback"), (["--prot", "1"], "--port")],
+    [
+        (["--port", "99999"], "0..65535"),
+        (["--host", "0.0.0.0"], "not the loopback"),
+        (["--prot", "1"], "--port"),
+        (["--labels", "none.db"], "There is no store none.db"),
+    ],
 )
 def test_where_it_cannot_listen_is_one_sentence(killick: Command, words: list[str], part: str) -> None:
     said = killick("serve", *words)
@@ -67,10 +74,28 @@ def test_a_missing_extra_is_named(killick: Command, missing: str, monkeypatch: p
     assert len(said.err.splitlines()) == 1
 
 
+def test_it_serves_the_labelling_page_of_a_store_too(tmp_path: Path) -> None:
+    """Beside the rest, on the index as well; whoever calls this machine by another name is not answered."""
+    with Store(tmp_path / "labels.db") as store:
+        store.add_items([Item("Describe a kestrel .", ("A small falcon .", "A bird ."), kind="pair")])
+    with served("--labels", str(tmp_path / "labels.db")) as server:
+        url = f"http://127.0.0.1:{server.port}"
+        assert f"Label   {url}/label" in server.greeting
+        with urllib.request.urlopen(f"{url}/label", timeout=60) as page:
+            assert b"A small falcon ." in page.read()
+        with urllib.request.urlopen(f"{url}/", timeout=60) as page:
+            index = page.read()
+            assert b'href="/label"' in index
+            assert b'href="/leash"' in index
+        asked = urllib.request.Request(f"{url}/label", headers={"Host": "elsewhere.example"})
+        with pytest.raises(urllib.error.HTTPError, match="421"):
+            urllib.request.urlopen(asked, timeout=60)
+
+
 def test_help_teaches(killick: Command) -> None:
     said = killick("serve", "--help")
     assert said.status == 0
-    for part in ("--port", "practice API", "TestClient", "loopback"):
+    for part in ("--port", "practice API", "TestClient", "loopback", "--labels"):
         assert part in said.out
 
 

@@ -1,20 +1,17 @@
 """`killick label`: people say which response is better, in a browser; their labels stay in a store beside the file."""
 
 import webbrowser
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from socket import AF_INET, AF_INET6, create_server, socket
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from killick.cli.listening import LOOPBACK, address, answer, check_port, listening
 from killick.flags import settings
 from killick.refusal import Refusal
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
-
     from killick.preferences.store import Annotator, Item, Store
 
 ABOUT = """Open a page on which people say which response is better, one card at a time and blind.
@@ -23,7 +20,6 @@ FILE holds prompts with two responses or more, judged already or not (killick pr
 items are samples of a world's starting policy. Labels are kept in a store beside the file and survive everything.
 Alone on this machine nobody needs a token. For a team: killick label add-annotator NAME --store DB, once each; the
 annotator named owner sees everybody's work at /label/owner."""
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 ME, OWNER, LOGIN = "me", "owner", "/label/login"
 BODY = 200_000
 """Bytes: a note of 10,000 characters, as a form writes it, and room."""
@@ -76,8 +72,7 @@ class Label:
             raise Refusal("A FILE or --world, not both: a store holds what one of them asks.")
         if self.file is None and self.world is None and self.store is None:
             raise Refusal("Name a FILE to label, --world arithmetic, or the --store to go on with.")
-        if not 0 <= self.port <= 65535:
-            raise Refusal(f"--port must lie in 0..65535, not {self.port}.")
+        check_port(self.port)
         if self.overlap < 1:
             raise Refusal(f"--overlap is the number of annotators an item gets, 1 or more, not {self.overlap}.")
 
@@ -92,6 +87,8 @@ def page(given: list[str]) -> None:
     options = settings("label", Label, given=given, about=ABOUT)
     options.validate()
     try:
+        import uvicorn  # noqa: F401 - whether it is there is asked before anything is said
+
         from killick.preferences.store import Store
         from killick.web.app import build
         from killick.web.labelling import labelling
@@ -99,16 +96,16 @@ def page(given: list[str]) -> None:
     except ImportError as error:
         raise missing(error) from error
     items, guidelines = asked(options), guideline_text(options)
-    with Store(options.place) as store, listening(options.host, options.port) as socket:
+    with Store(options.place) as store, listening(options.host, options.port) as door:
         fill(store, items, options=options, guidelines=guidelines)
-        alone = who_labels(store, options)
+        alone = who_labels(store, options.annotator, host=options.host, place=options.place)
         desk = Desk(store, alone=alone, strength=options.strength)
         app = build([labelling(desk)], body=BODY, hosts=LOOPBACK if options.host in LOOPBACK else ())
-        port = socket.getsockname()[1]
-        tell(store, options, alone=alone, port=port)
+        where = f"{address(options.host, door)}/label"
+        tell(store, options, alone=alone, where=where)
         if options.open:
-            webbrowser.open(f"http://{shown_host(options.host)}:{port}/label")
-        serve(app, socket)
+            webbrowser.open(where)
+        answer(app, door)
         raise KeyboardInterrupt(f"The labels are in {options.place}; the same command goes on.")
 
 
@@ -184,31 +181,37 @@ def fill(store: "Store", items: list["Item"], *, options: Label, guidelines: str
         store.set_guidelines(guidelines)
 
 
-def who_labels(store: "Store", options: Label) -> "Annotator | None":
+def who_labels(store: "Store", name: str | None, *, host: str, place: str) -> "Annotator | None":
     """Whoever labels without a token, or None where everybody brings one.
+
+    Args:
+        store: whose annotators are asked for.
+        name: who it is to be; None for "me", as long as the store knows nobody else.
+        host: that is listened on.
+        place: of the store, for what is said.
 
     Raises:
         Refusal: where a page that others can reach would let in whoever comes, or nobody.
     """
     known = {one.name: one for one in store.annotators()}
-    if options.host not in LOOPBACK:
-        if options.annotator is not None:
-            raise Refusal(f"--annotator labels without a token, so not on {options.host}; leave one of the two away.")
+    if host not in LOOPBACK:
+        if name is not None:
+            raise Refusal(f"--annotator labels without a token, so not on {host}; leave one of the two away.")
         if OWNER not in known or len(known) < 2:
             raise Refusal(
-                f"--host {options.host} lets others in, so the store needs annotators with tokens, one of them named "
-                f"{OWNER}: killick label add-annotator NAME --store {options.place}."
+                f"--host {host} lets others in, so the store needs annotators with tokens, one of them named "
+                f"{OWNER}: killick label add-annotator NAME --store {place}."
             )
         return None
-    if options.annotator is None and known.keys() - {ME}:
+    if name is None and known.keys() - {ME}:
         return None
-    name = options.annotator or ME
+    name = name or ME
     if name not in known:
         store.add_annotator(name)  # its token is never shown: without one, only this machine gets in
     return next(one for one in store.annotators() if one.name == name)
 
 
-def tell(store: "Store", options: Label, *, alone: "Annotator | None", port: int) -> None:
+def tell(store: "Store", options: Label, *, alone: "Annotator | None", where: str) -> None:
     """Say where the page is and who may open it."""
     if alone is not None:
         print(f"You label as {alone.name}, without a token, from this machine only.")
@@ -219,30 +222,4 @@ def tell(store: "Store", options: Label, *, alone: "Annotator | None", port: int
             print(f"Nobody may see everybody's work yet: killick label add-annotator {OWNER} --store {options.place}")
     if options.host not in LOOPBACK:
         print("Tokens and answers travel as they are; put a proxy with TLS before this where you do not trust the net.")
-    print(f"http://{shown_host(options.host)}:{port}/label  (Ctrl-C to stop)", flush=True)
-
-
-def shown_host(host: str) -> str:
-    """An address as it stands in a link."""
-    return f"[{host}]" if ":" in host else host
-
-
-def listening(host: str, port: int) -> socket:
-    """A socket that listens, before anything is said about it.
-
-    Raises:
-        Refusal: where it cannot.
-    """
-    try:
-        return create_server((host, port), family=AF_INET6 if ":" in host else AF_INET, backlog=1024)
-    except OSError as error:
-        raise Refusal(f"Nothing can listen on {host} port {port} ({error.strerror}); try another --port.") from error
-
-
-def serve(app: "FastAPI", socket: socket) -> None:
-    """Answer until Ctrl-C. Connections outlive the pauses that people make between two answers."""
-    import uvicorn
-
-    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_keep_alive=75)
-    with suppress(KeyboardInterrupt):  # it has closed everything before it passes Ctrl-C on
-        uvicorn.Server(config).run(sockets=[socket])
+    print(f"{where}  (Ctrl-C to stop)", flush=True)

@@ -1,14 +1,15 @@
 """`killick serve`: one small server with the practice API and the pages."""
 
-import logging
 import os
-import socket
 import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from killick.cli.listening import LOOPBACK, address, answer, check_port, listening
 from killick.flags import settings
-from killick.types import Refusal
+from killick.refusal import Refusal
 
 if TYPE_CHECKING:
     from fastapi import APIRouter, FastAPI
@@ -20,26 +21,29 @@ Without a port, in Python: fastapi.testclient.TestClient(killick.cli.serving.app
 
 @dataclass(frozen=True)
 class Serve:
-    """Where to listen.
+    """Where to listen, and what to serve beside.
 
     Attributes:
         port: of the loopback address; 0 takes a free one.
         host: the address; only the loopback's.
+        labels: also serve the labelling page of this store, an SQLite file or a postgresql:// URL.
     """
 
     port: int = 8000
     host: str = "127.0.0.1"
+    labels: str | None = None
 
     def validate(self) -> None:
         """Refuse what cannot be served.
 
         Raises:
-            Refusal: at a port or an address that cannot be.
+            Refusal: at a port, an address or a store that cannot be.
         """
-        if not 0 <= self.port <= 65535:
-            raise Refusal(f"--port must lie in 0..65535, not {self.port}.")
-        if self.host not in ("127.0.0.1", "localhost", "::1"):
+        check_port(self.port)
+        if self.host not in LOOPBACK:
             raise Refusal(f"--host {self.host} is not the loopback address; use 127.0.0.1.")
+        if self.labels is not None and "://" not in self.labels and not os.path.exists(self.labels):
+            raise Refusal(f"There is no store {self.labels}; killick label FILE or --world W begins one.")
 
 
 def serve(given: list[str]) -> None:
@@ -48,77 +52,63 @@ def serve(given: list[str]) -> None:
     options.validate()
     try:
         import torch
-        import uvicorn
+        import uvicorn  # noqa: F401 - whether it is there is asked before anything is said
 
-        served = app()
-    except ModuleNotFoundError as error:
-        raise Refusal(
-            f"killick serve needs the extra web ({error.name} is missing): pip install 'killick[web]'."
-        ) from error
-    torch.set_num_threads(1)  # as in every killick process: small models lose more by waiting than they gain
-    with listening(options) as door:
-        print(greeting(options.host, door.getsockname()[1]), flush=True)
-        config = uvicorn.Config(served, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
-        server = uvicorn.Server(config)
-        # Whoever is cut off by Ctrl-C is no error to tell of.
-        logging.getLogger("uvicorn.error").addFilter(lambda _: not server.should_exit)
-        try:
-            server.run([door])
-        except KeyboardInterrupt:
+        torch.set_num_threads(1)  # as in every killick process: small models lose more by waiting than they gain
+        with labelled(options) as desk, listening(options.host, options.port) as door:
+            served = app(desk, hosts=LOOPBACK)
+            print(greeting(address(options.host, door), labels=bool(desk)), flush=True)
+            answer(served, door)
             print("Stopped.", flush=True)
-            if threading.active_count() > 1:
-                # A thread still works for somebody who is gone; what it would keep is kept whole or not at all.
-                os._exit(0)
+    except ModuleNotFoundError as error:
+        extra = "web" if options.labels is None else "web,prefs"
+        raise Refusal(f"killick serve needs {error.name}, which is missing: pip install 'killick[{extra}]'.") from error
+    if threading.active_count() > 1:
+        # A thread still works for somebody who is gone; what it would keep is kept whole or not at all.
+        os._exit(0)
 
 
-def app() -> "FastAPI":
+@contextmanager
+def labelled(options: Serve) -> "Iterator[list[APIRouter]]":
+    """The labelling page, where there is a store, which is open meanwhile."""
+    if options.labels is None:
+        yield []
+        return
+    from killick.cli.label_page import who_labels
+    from killick.preferences.store import Store
+    from killick.web.labelling import labelling
+    from killick.web.people import Desk
+
+    with Store(options.labels) as store:
+        alone = who_labels(store, None, host=options.host, place=options.labels)
+        yield [labelling(Desk(store, alone=alone))]
+
+
+def app(more: "Sequence[APIRouter]" = (), *, hosts: Sequence[str] = ()) -> "FastAPI":
     """The server's app, to call in this process or to listen with.
+
+    Args:
+        more: parts beside those that need nothing.
+        hosts: names under which it may be called; any where there are none.
 
     Raises:
         ModuleNotFoundError: where the extra web is missing.
     """
-    from killick.web.app import build
-
-    return build(parts())
-
-
-def parts() -> "list[APIRouter]":
-    """What is served, one router a line."""
     from killick.cli.practising import offers
+    from killick.web.app import build
     from killick.web.leash import leash
     from killick.web.practice import practice
 
-    return [
-        practice(offers()),
-        leash(),
-    ]
+    return build([practice(offers()), leash(), *more], hosts=hosts)
 
 
-def listening(options: Serve) -> socket.socket:
-    """A socket that takes calls.
-
-    Raises:
-        Refusal: where the address is taken, or may not be had.
-    """
-    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    try:
-        return socket.create_server((options.host, options.port), family=family)
-    except OSError as error:
-        reason = os.strerror(error.errno or 0).lower()
-        raise Refusal(
-            f"Port {options.port} of {options.host} cannot be had ({reason}); give another, as in "
-            f"--port {options.port % 65535 + 1}, or --port 0 for any that is free."
-        ) from error
-
-
-def greeting(host: str, port: int) -> str:
+def greeting(where: str, *, labels: bool) -> str:
     """What stands on the terminal while the server runs."""
-    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    return "\n".join(
-        (
-            f"Pages   {address}/",
-            f"API     {address}/docs",
-            f"Try     curl '{address}/v1/preferences?limit=2'",
-            "Ctrl-C stops.",
-        )
-    )
+    lines = [
+        f"Pages   {where}/",
+        f"API     {where}/docs",
+        f"Try     curl '{where}/v1/preferences?limit=2'",
+        *([f"Label   {where}/label"] if labels else []),
+        "Ctrl-C stops.",
+    ]
+    return "\n".join(lines)
