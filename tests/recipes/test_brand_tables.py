@@ -35,6 +35,7 @@ def rows(arm: str, seed: int, *, moved: dict[str, float]) -> list[Row]:
     """Twelve steps: every flaw at .5 first, then by so much away from it."""
     return [
         {"arm": arm, "seed": seed, "step": step, "proxy": float(step > 0), "gold": -2.0, "kl": 2.0 * (step > 0),
+         "promises": 0.5 + 2.5 * (step > 0),
          **{f"flaw_{kind}": 0.5 + moved.get(kind, 0.0) * (step > 0) for kind in FLAWS}}
         for step in range(12)
     ]  # fmt: skip
@@ -84,10 +85,10 @@ def test_curves_and_prices_are_means_over_seeds() -> None:
 def test_an_arm_is_told_by_its_first_step_and_its_last_ten() -> None:
     """At beta=0 answers without the promise went from .5 to .1, wrong materials to .8; at beta=2 nothing moved."""
     table = titled("What PPO traded")
-    assert table.columns[4:] == [*FLAWS, "bargain"]
+    assert table.columns[4:] == [*FLAWS, "promises", "bargain"]
     free, held = table.rows
     assert free == ["beta=0", 1.0, -2.0, 2.0, "0.50 to 0.50", "0.50 to 0.50", "0.50 to 0.80", "0.50 to 0.10",
-                    "less repair, more material"]  # fmt: skip
+                    "0.50 to 3.00", "less repair, more material"]  # fmt: skip
     assert held[-1] == "less of nothing, more of nothing"
 
 

@@ -13,7 +13,7 @@ from killick.algorithms.ppo import PPOState, ppo
 from killick.algorithms.ppo_config import PPOConfig
 from killick.models.value import Critic
 from killick.recipes import brand_tables
-from killick.recipes.brand_best_of_n import best_of, counts
+from killick.recipes.brand_best_of_n import best_of, counts, promises
 from killick.recipes.brand_claims import CLAIMS
 from killick.recipes.brand_preferences import FLAWS, K, Speaker, preferences, speaker, split
 from killick.recipes.brand_rewards import FIT, fitted_head, fitted_scalar, marks
@@ -158,7 +158,8 @@ def watch(cell: Cell, state: PPOState, *, prepared: Prepared) -> Iterator[Seen]:
     for step in ppo(state, prepared.reward, prompts=world.prompts):
         flaws = counts(world, step.rollout)
         own = {f"flaw_{kind}": share for kind, share in zip(FLAWS, flaws.mean(0).tolist(), strict=True)}
-        gold = -flaws.sum(1)
+        own["promises"] = promises(world, step.rollout)
+        gold = 0.0 - flaws.sum(1)
         row = ledger_row(cell.arm, cell.seed, step=step, gold=gold, vocabulary=world.vocabulary, **own)
         asked = [question(product) for product in world.asked(step.rollout[:6])]
         yield Seen(row, answers_shown(cell, step, world=world, prompts=asked, gold=gold))

@@ -130,13 +130,14 @@ def trades(rows: Sequence[Row]) -> Table | None:
             name: fmean(fmean(row[name] for row in each[-LAST:]) for each in mine) for name in ("proxy", "gold", "kl")
         }
         moved = {kind: change(mine, f"flaw_{kind}") for kind in FLAWS}
-        body.append([arm, *ends.values(), *(f"{before:.2f} to {after:.2f}" for before, after in moved.values()),
-                     bargain(moved)])  # fmt: skip
+        shown = [*moved.values(), change(mine, "promises")]
+        body.append([arm, *ends.values(), *(f"{before:.2f} to {after:.2f}" for before, after in shown), bargain(moved)])
     return Table.unless_empty(
         "What PPO traded",
-        f"Share of answers with each flaw, at the first step and over the last {LAST}. A policy that pleases the "
-        "reward model drops the flaws that it sees and takes on those that it does not.",
-        ["arm", "proxy", "gold", "KL, nats", *FLAWS, "bargain"], rows=body,
+        f"Share of answers with each flaw, at the first step and over the last {LAST}, and how often an answer promises "
+        "a repair. A policy that pleases the reward model drops the flaws that it sees and takes on those that it does "
+        "not; promises beyond the first are no flaw to the reviewer, who counts what his guidelines say.",
+        ["arm", "proxy", "gold", "KL, nats", *FLAWS, "promises", "bargain"], rows=body,
     )  # fmt: skip
 
 
