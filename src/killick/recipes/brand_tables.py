@@ -134,7 +134,7 @@ def trades(rows: Sequence[Row]) -> Table | None:
         body.append([arm, *ends.values(), *(f"{before:.2f} to {after:.2f}" for before, after in shown), bargain(moved)])
     return Table.unless_empty(
         "What PPO traded",
-        f"Share of answers with each flaw, at the first step and over the last {LAST}, and how often an answer promises "
+        f"Share of answers with each flaw, at the first step and over the last {LAST}, and how often one promises "
         "a repair. A policy that pleases the reward model drops the flaws that it sees and takes on those that it does "
         "not; promises beyond the first are no flaw to the reviewer, who counts what his guidelines say.",
         ["arm", "proxy", "gold", "KL, nats", *FLAWS, "promises", "bargain"], rows=body,
