@@ -47,6 +47,7 @@ def serve(given: list[str]) -> None:
     options = settings("serve", Serve, given=given, about=ABOUT)
     options.validate()
     try:
+        import torch
         import uvicorn
 
         served = app()
@@ -54,6 +55,7 @@ def serve(given: list[str]) -> None:
         raise Refusal(
             f"killick serve needs the extra web ({error.name} is missing): pip install 'killick[web]'."
         ) from error
+    torch.set_num_threads(1)  # as in every killick process: small models lose more by waiting than they gain
     with listening(options) as door:
         print(greeting(options.host, door.getsockname()[1]), flush=True)
         config = uvicorn.Config(served, log_level="warning", access_log=False, timeout_graceful_shutdown=1)

@@ -85,7 +85,12 @@ def endpoints(openapi: Schema) -> Iterator[Endpoint]:
         for method, told in methods.items():
             body = content(told.get("requestBody", {}), schemas)
             parameters = [
-                field(one["name"], one["schema"], one.get("required", False), one) for one in told.get("parameters", [])
+                field(
+                    one["name"],
+                    one["schema"] | {"description": one.get("description")},
+                    needed=one.get("required", False),
+                )
+                for one in told.get("parameters", [])
             ]
             yield Endpoint(
                 method.upper(),
@@ -117,7 +122,7 @@ def example(schema: Schema) -> str | None:
 def fields(schema: Schema, schemas: Schema, *, before: str = "") -> Iterator[Field]:
     """The fields of an object, and of the objects in its lists."""
     for name, told in schema.get("properties", {}).items():
-        yield field(before + name, told, name in schema.get("required", ()), told)
+        yield field(before + name, told, needed=name in schema.get("required", ()))
         if told.get("type") == "array":
             yield from fields(resolved(told["items"], schemas), schemas, before=f"{before}{name}[].")
 
@@ -128,9 +133,9 @@ LIMITS = {
 }  # fmt: skip
 
 
-def field(name: str, schema: Schema, needed: bool, told: Schema) -> Field:
+def field(name: str, told: Schema, *, needed: bool) -> Field:
     """One field, with its limits in words."""
-    options = [*schema.get("anyOf", ()), schema]
+    options = [*told.get("anyOf", ()), told]
     kind = next((one["type"] for one in options if "type" in one), "any")
     limits = [
         words.format(whole(one[key]))
@@ -138,7 +143,7 @@ def field(name: str, schema: Schema, needed: bool, told: Schema) -> Field:
         for one in options
         if one.get(key) not in (None, "")
     ]
-    about = [(told.get("description") or schema.get("description") or "").rstrip("."), *limits]
+    about = [(told.get("description") or "").rstrip("."), *limits]
     return Field(name, kind, needed, "; ".join(filter(None, about)))
 
 
