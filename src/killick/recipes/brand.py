@@ -97,8 +97,8 @@ def cells(config: Config) -> list[Cell]:
 def seconds(config: Config) -> float:
     """Rough CPU seconds of a run on one core of 2023, for the announcement."""
     rows = config.ppo.batch * sum(cell.steps for cell in cells(config)) / 1000
-    seed = 15 + 0.25 * config.scalar_fit.steps + 0.25 * config.pool
-    return 6 + seed * len(config.seeds) + 20 * rows
+    seed = 12 + 0.14 * config.scalar_fit.steps + 0.3 * config.pool
+    return 6 + seed * len(config.seeds) + 29 * rows
 
 
 @dataclass(frozen=True)
