@@ -106,7 +106,7 @@ def test_best_of_n_shows_proxy_and_gold_with_bands_the_bound_and_the_turn(tmp_pa
 def test_a_curve_that_has_not_turned_says_so_and_other_seeds_are_faint(tmp_path: Path) -> None:
     picture = made(folder(tmp_path, seeds=3, top=16))["best-of-n"]
     assert picture is not None
-    assert "has not turned by the end of the pool" in picture.caption
+    assert "has not surely turned by the end of the pool" in picture.caption
     assert "other 2 seeds" in picture.caption
     faint = [line for line in painted(picture).axes[0].lines if line.get_alpha() is not None]
     assert [heights(line)[0] for line in faint] == pytest.approx([0.1, 0.2])
