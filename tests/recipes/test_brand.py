@@ -48,6 +48,7 @@ def test_every_step_of_every_arm_has_a_row_with_its_flaws_by_kind(told: Told) ->
         assert all(0 <= row[kind] <= 1 for kind in KINDS)
         assert (row["steps_planned"], row["steps_done"]) == (4, 4)
         assert row["ratio_error"] < 1e-4
+        assert 0 <= row["promises"] <= 20
     assert [row["kl"] for row in told.rows if row["step"] == 0] == pytest.approx([0, 0], abs=1e-5)
     assert all(row["kl"] > 1e-6 for row in told.rows if row["step"])
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from chatter import chatter
-from killick.recipes.brand_best_of_n import JUDGED, best_of, counts, curves, of_four, prices, winners
+from killick.recipes.brand_best_of_n import JUDGED, best_of, counts, curves, of_four, prices, promises, winners
 from killick.recipes.brand_preferences import FLAWS
 from killick.types import Rollout
 from killick.worlds.brand import GUIDELINES, review
@@ -64,6 +64,18 @@ def test_the_reviewers_kinds_are_counted() -> None:
             flaw.kind for flaw in review(product, text)
         }
     assert torch.equal(-found.sum(1), world.gold(rollout))
+
+
+def test_sentences_that_promise_a_repair_are_counted() -> None:
+    """Two in one answer and none in the other: 1 a piece; the word twice in a sentence is one promise."""
+    speaks = chatter()
+    rollout = speaks.answers(JUDGED[:2], 1, torch.Generator().manual_seed(0))
+    texts = ["repair wool repair . wool . repair", "wool ."]
+    rows = [[speaks.tokenizer.token_id(word) for word in text.split()] for text in texts]
+    responses = torch.tensor([row + [0] * (7 - len(row)) for row in rows])
+    mask = torch.tensor([[place < len(row) for place in range(7)] for row in rows])
+    written = Rollout(rollout.prompts, rollout.prompt_mask, responses, mask, torch.zeros(2, 7), mask[:, 0] & False)
+    assert promises(speaks.world(JUDGED[:2]), written) == 1
 
 
 def test_winners_are_the_best_by_score_with_the_most_flaws_first() -> None:

@@ -32,14 +32,14 @@ def test_arithmetic_without_a_leash_pleases_people_first_and_then_the_reward_mod
 
 
 @pytest.mark.slow
-def test_brand_without_a_leash_promises_repairs_and_then_forgets_the_product(tmp_path: Path) -> None:
-    """Gold is better on the way than at the start; at the end hardly an answer lacks the promise, and more of them than
-    at the start name another product or none."""
+def test_brand_without_a_leash_promises_repairs_and_then_promises_them_again_and_again(tmp_path: Path) -> None:
+    """The head pays for the promise, and no guideline minds a second one: hardly an answer lacks it at the end, and the
+    mean answer has two; gold, which counts flaws, does not see it and is better than at the start."""
     found = ledger(tmp_path, "brand", "--betas", "0", "--pool", "4", "--ns", "1", "4")
-    first, last = found[:3], found[-10:]
-    assert max(row["gold"] for row in found) > found[0]["gold"] + 0.3
-    assert sum(row["flaw_repair"] for row in last) / 10 < 0.1
-    assert sum(row["flaw_product"] for row in last) / 10 > sum(row["flaw_product"] for row in first) / 3
+    first, last = found[:3], found[-5:]
+    assert sum(row["flaw_repair"] for row in last) / 5 < 0.1
+    assert sum(row["promises"] for row in last) / 5 > 2 > sum(row["promises"] for row in first) / 3 + 1
+    assert last[-1]["gold"] > first[0]["gold"] + 0.3
     assert last[-1]["proxy"] > first[0]["proxy"] + 1
 
 

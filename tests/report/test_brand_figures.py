@@ -106,10 +106,19 @@ def test_best_of_n_shows_proxy_and_gold_with_bands_the_bound_and_the_turn(tmp_pa
 def test_a_curve_that_has_not_turned_says_so_and_other_seeds_are_faint(tmp_path: Path) -> None:
     picture = made(folder(tmp_path, seeds=3, top=16))["best-of-n"]
     assert picture is not None
-    assert "has not turned by the end of the pool" in picture.caption
+    assert "has not surely turned by the end of the pool" in picture.caption
     assert "other 2 seeds" in picture.caption
     faint = [line for line in painted(picture).axes[0].lines if line.get_alpha() is not None]
     assert [heights(line)[0] for line in faint] == pytest.approx([0.1, 0.2])
+
+
+def test_a_turn_whose_interval_reaches_the_end_of_the_pool_is_not_told_as_one(tmp_path: Path) -> None:
+    """Gold is best at 4 of 16, but at 16 in one resample of forty."""
+    head = curve(4, 0) | {"top_interval": [2, 16]}
+    put(folder(tmp_path) / "stages.json", {"0": {"curves": {"head": head, "reviewer": curve(16, 0)}}})
+    picture = made(tmp_path)["best-of-n"]
+    assert picture is not None
+    assert "has not surely turned by the end of the pool" in picture.caption
 
 
 def test_flaws_stand_against_kl_with_a_panel_an_arm(tmp_path: Path) -> None:

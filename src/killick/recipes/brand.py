@@ -13,7 +13,7 @@ from killick.algorithms.ppo import PPOState, ppo
 from killick.algorithms.ppo_config import PPOConfig
 from killick.models.value import Critic
 from killick.recipes import brand_tables
-from killick.recipes.brand_best_of_n import best_of, counts
+from killick.recipes.brand_best_of_n import best_of, counts, promises
 from killick.recipes.brand_claims import CLAIMS
 from killick.recipes.brand_preferences import FLAWS, K, Speaker, preferences, speaker, split
 from killick.recipes.brand_rewards import FIT, fitted_head, fitted_scalar, marks
@@ -97,8 +97,8 @@ def cells(config: Config) -> list[Cell]:
 def seconds(config: Config) -> float:
     """Rough CPU seconds of a run on one core of 2023, for the announcement."""
     rows = config.ppo.batch * sum(cell.steps for cell in cells(config)) / 1000
-    seed = 15 + 0.25 * config.scalar_fit.steps + 0.25 * config.pool
-    return 6 + seed * len(config.seeds) + 20 * rows
+    seed = 12 + 0.14 * config.scalar_fit.steps + 0.3 * config.pool
+    return 6 + seed * len(config.seeds) + 29 * rows
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,8 @@ def watch(cell: Cell, state: PPOState, *, prepared: Prepared) -> Iterator[Seen]:
     for step in ppo(state, prepared.reward, prompts=world.prompts):
         flaws = counts(world, step.rollout)
         own = {f"flaw_{kind}": share for kind, share in zip(FLAWS, flaws.mean(0).tolist(), strict=True)}
-        gold = -flaws.sum(1)
+        own["promises"] = promises(world, step.rollout)
+        gold = 0.0 - flaws.sum(1)
         row = ledger_row(cell.arm, cell.seed, step=step, gold=gold, vocabulary=world.vocabulary, **own)
         asked = [question(product) for product in world.asked(step.rollout[:6])]
         yield Seen(row, answers_shown(cell, step, world=world, prompts=asked, gold=gold))

@@ -17,8 +17,9 @@ from killick.rundir.cache import cached
 from killick.rundir.ledger import plain
 from killick.rundir.seeds import stage_generator
 from killick.types import Reward, Rollout
-from killick.worlds.brand import Brand
+from killick.worlds.brand import REPAIR, Brand
 from killick.worlds.catalogue import HELD_OUT, PRODUCTS
+from killick.worlds.wording import sentences
 
 JUDGED = tuple(product for product in PRODUCTS if product.split()[0] in HELD_OUT)
 """The 72 products about which no reward model has learnt."""
@@ -32,6 +33,12 @@ def counts(world: Brand, rollout: Rollout) -> Float[Tensor, "batch flaw"]:
     """How often each answer has each flaw: the reviewer counts a kind once."""
     kinds = [[flaw.kind for flaw in found] for found in world.flaws(rollout)]
     return torch.tensor([[float(kind in found) for kind in FLAWS] for found in kinds])
+
+
+def promises(world: Brand, rollout: Rollout) -> float:
+    """Sentences that promise a repair, mean over answers: one is what the reviewer asks for, more it does not mind."""
+    said = [sum(not REPAIR.isdisjoint(words) for words in sentences(text)) for text in world.texts(rollout)]
+    return sum(said) / len(said)
 
 
 def best_of(
@@ -57,7 +64,7 @@ def best_of(
         rollout = speaks.answers(JUDGED, pool, stage_generator(seed, "brand best-of-n", device=device))
         yield Note(f"{len(rollout):,} answers about {len(JUDGED)} held-out products are written and reviewed")
         flaws = counts(world, rollout)
-        gold = -flaws.sum(1).view(-1, pool)
+        gold = 0.0 - flaws.sum(1).view(-1, pool)
         scores = scored(head, rollout).cpu().view(-1, pool)
         early = torch.arange(len(rollout)).view(-1, pool)[:, :K].flatten()
         other = scored(scalar, rollout[early.to(device)]).cpu().view(-1, K)

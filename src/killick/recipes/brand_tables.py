@@ -9,8 +9,8 @@ from killick.recipes.ledger import Row
 from killick.recipes.tables import Table, by_arm
 
 Found = Mapping[str, Any]
-LAST = 10
-"""Steps that an end is the mean of: one batch of answers is noisy."""
+FIRST, LAST = 3, 10
+"""Steps that a beginning and an end are means of: one batch of answers is noisy."""
 
 
 def tables(rows: Sequence[Row], found: Found) -> list[Table]:
@@ -130,23 +130,26 @@ def trades(rows: Sequence[Row]) -> Table | None:
             name: fmean(fmean(row[name] for row in each[-LAST:]) for each in mine) for name in ("proxy", "gold", "kl")
         }
         moved = {kind: change(mine, f"flaw_{kind}") for kind in FLAWS}
-        body.append([arm, *ends.values(), *(f"{before:.2f} to {after:.2f}" for before, after in moved.values()),
-                     bargain(moved)])  # fmt: skip
+        shown = [*moved.values(), change(mine, "promises")]
+        body.append([arm, *ends.values(), *(f"{before:.2f} to {after:.2f}" for before, after in shown), bargain(moved)])
     return Table.unless_empty(
         "What PPO traded",
-        f"Share of answers with each flaw, at the first step and over the last {LAST}. A policy that pleases the "
-        "reward model drops the flaws that it sees and takes on those that it does not.",
-        ["arm", "proxy", "gold", "KL, nats", *FLAWS, "bargain"], rows=body,
+        f"Share of answers with each flaw, over the first {FIRST} steps and the last {LAST}; how often one promises "
+        "a repair. A policy that pleases the reward model drops the flaws that it sees and takes on those that it does "
+        "not; promises beyond the first are no flaw to the reviewer, who counts what his guidelines say.",
+        ["arm", "proxy", "gold", "KL, nats", *FLAWS, "promises", "bargain"], rows=body,
     )  # fmt: skip
 
 
 def change(cells: Sequence[Sequence[Row]], column: str) -> tuple[float, float]:
-    """A column at the first step and over the last ten, mean over seeds."""
-    return fmean(rows[0][column] for rows in cells), fmean(fmean(row[column] for row in rows[-LAST:]) for rows in cells)
+    """A column over the first steps, in which a policy has hardly moved, and over the last; mean over seeds."""
+    ends = (slice(0, FIRST), slice(-LAST, None))
+    before, after = (fmean(fmean(row[column] for row in rows[end]) for rows in cells) for end in ends)
+    return before, after
 
 
-def bargain(moved: Mapping[str, tuple[float, float]], least: float = 0.05) -> str:
-    """Which flaws became rarer and which more frequent by at least a twentieth of the answers."""
+def bargain(moved: Mapping[str, tuple[float, float]], least: float = 0.1) -> str:
+    """Which flaws became rarer and which more frequent by more than a tenth of the answers: what noise does not do."""
     less = [kind for kind, (before, after) in moved.items() if after < before - least]
     more = [kind for kind, (before, after) in moved.items() if after > before + least]
     return f"less {' and '.join(less) or 'of nothing'}, more {' and '.join(more) or 'of nothing'}"

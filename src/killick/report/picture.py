@@ -20,13 +20,14 @@ LABELS = {
     "beta": "beta, reward units per nat",
     "accuracy": "accuracy, share right",
     "emphasis": "emphasis, tokens per response",
+    "promises": "promises of repair, sentences per answer",
     "tv_to_optimum": "distance to optimum, total variation",
     "finished": "finished, share of responses",
     "entropy": "entropy, nats per token",
     "length": "length, tokens",
 }
 """Columns with their units, as an axis names them."""
-OWN = ("accuracy", "emphasis", "tv_to_optimum", "finished", "entropy", "length")
+OWN = ("accuracy", "emphasis", "promises", "tv_to_optimum", "finished", "entropy", "length")
 """What may stand beside proxy, gold and KL: the first that was measured."""
 
 
