@@ -32,8 +32,8 @@ from killick.web.app import build
 from killick.web.labelling import labelling
 from killick.web.people import Desk
 with Store(sys.argv[1]) as store, listening("127.0.0.1", 0) as door:
-    print(socket.getsockname()[1], flush=True)
-    serve(build([labelling(Desk(store))], body=BODY, hosts=LOOPBACK), door)
+    print(door.getsockname()[1], flush=True)
+    answer(build([labelling(Desk(store))], body=BODY, hosts=LOOPBACK), door)
 """
 
 

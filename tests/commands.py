@@ -11,7 +11,7 @@ import pytest
 from killick import cli
 
 SHORT = [
-    "--quick", "--device", "cpu", "--betas", "0.5", "--thin-betas", "--breaks", "--draws", "0", "--comparisons", "40",
+    "--quick", "--device", "cpu", "--betas", "0.5", "--thin-betas", "--breaks", "--draws", "0", "--every", "1", "--comparisons", "40",
     "--fit.steps", "5", "--reinforce.iterations", "4", "--ppo.iterations", "3",
 ]  # fmt: skip
 """Two arms of the answers recipe, a few steps each."""

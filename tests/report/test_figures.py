@@ -112,7 +112,7 @@ def test_arms_whose_names_look_alike_get_files_of_their_own(tmp_path):
 
 def test_an_empty_ledger_has_no_figure(tmp_path):
     (tmp_path / "metrics.jsonl").write_text("", encoding="utf-8")
-    assert [make() for make in makers(read_run(tmp_path)).values()] == [None] * 5
+    assert {make() for make in makers(read_run(tmp_path)).values()} == {None}
 
 
 def test_a_kl_that_dwarfs_the_others_is_drawn_by_its_logarithm() -> None:
