@@ -16,8 +16,8 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import NamedTuple
 
-from killick.preferences import store_writer
 from killick.preferences.store import Annotator, Item, Judgement, Store
+from killick.preferences.storing import writer as store_writer
 
 
 class Measured(NamedTuple):

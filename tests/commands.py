@@ -11,8 +11,8 @@ import pytest
 from killick import cli
 
 SHORT = [
-    "--quick", "--device", "cpu", "--betas", "0.5", "--thin-betas", "--breaks", "--draws", "0", "--every", "1", "--comparisons", "40",
-    "--fit.steps", "5", "--reinforce.iterations", "4", "--ppo.iterations", "3",
+    "--quick", "--device", "cpu", "--betas", "0.5", "--thin-betas", "--breaks", "--draws", "0",
+    "--every", "1", "--comparisons", "40", "--fit.steps", "5", "--reinforce.iterations", "4", "--ppo.iterations", "3",
 ]  # fmt: skip
 """Two arms of the answers recipe, a few steps each."""
 

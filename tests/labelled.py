@@ -3,7 +3,7 @@
 import torch
 
 from killick.preferences.labelers import PlackettLuce
-from killick.preferences.store_records import Item, Judgement, Label
+from killick.preferences.storing.records import Item, Judgement, Label
 from killick.recipes.world_items import item, judged, judged_rollout
 from killick.types import Rollout
 from killick.worlds.arithmetic import EOS, Arithmetic

@@ -56,14 +56,14 @@ def test_the_tree_in_the_readme_is_the_disk() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     block = re.search(r"```\nsrc/killick/\n(.*?)```", readme, re.DOTALL)
     assert block, "README.md has no tree that begins with src/killick/"
-    shown, folder = set(), ""
+    shown, folders = set(), {2: ""}
     for line in block[1].splitlines():
         found = re.match(r"( +)([\w/.]+)\s+(\S.*)$", line)
         assert found, f"a line of the tree without a purpose: {line!r}"
-        if found[2].endswith("/") and len(found[1]) == 2:
-            folder = found[2]
-        else:
-            shown.add((folder if len(found[1]) > 2 else "") + found[2])
+        name = folders[len(found[1])] + found[2]
+        folders[len(found[1]) + 2] = name
+        shown.add(name)
+    shown -= {name for name in shown if any(other.startswith(name) for other in shown - {name})}
     disk = {str(path.relative_to(SOURCE)) for path in CODE} | {f"{path.relative_to(SOURCE)}/" for path in EXERCISES}
     rooms = {name for name in disk if name.endswith("/__init__.py") and name not in TOLD}
     assert shown == disk - rooms

@@ -10,7 +10,7 @@ import pytest
 
 from commands import Command, command
 from killick.preferences.files import read_preferences
-from killick.preferences.forms import FORMS
+from killick.preferences.formats.forms import FORMS
 
 killick = pytest.fixture(command)
 ROOT = Path(__file__).parent.parent.parent

@@ -60,7 +60,7 @@ def test_a_run_leaves_settings_environment_and_ledger(quick: tuple[Path, Said, s
 
 
 def test_the_ledger_has_a_row_for_every_step_sorted_with_the_same_columns(quick: tuple[Path, Said, set[str]]) -> None:
-    """Arm by arm, every fifth step from 0 to the last, 50; the common columns in front of every row, and one set of columns in each arm."""
+    """Arm by arm, every fifth step from 0 to 50; the common columns first in every row, one set of columns an arm."""
     rows = ledger(quick[0])
     steps = answers.Config().quick().ppo.iterations
     assert [(row["arm"], row["step"]) for row in rows] == [

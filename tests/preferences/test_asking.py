@@ -8,9 +8,9 @@ import pytest
 
 from killick.preferences.asking import export_form, labelled_row, question, questions
 from killick.preferences.files import BadRows, read_preferences
+from killick.preferences.formats.writing import write
 from killick.preferences.rows import Turn
-from killick.preferences.store_records import Item, Judgement, Label
-from killick.preferences.writing import write
+from killick.preferences.storing.records import Item, Judgement, Label
 
 TALK = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Yes?"},
         {"role": "user", "content": "A rhyme."}]  # fmt: skip

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from killick.preferences.cells import to_cells
 from killick.preferences.files import scan_preferences
-from killick.preferences.forms import FORMS
+from killick.preferences.formats.cells import to_cells
+from killick.preferences.formats.forms import FORMS
+from killick.preferences.formats.saving import save
+from killick.preferences.formats.writing import write
 from killick.preferences.rows import BadRow, judged_pairs
-from killick.preferences.saving import save
 from killick.preferences.summary import Summary
 from killick.preferences.text_pairs import text_pairs
-from killick.preferences.writing import write
 
 STRANGE: list[Any] = [
     None, True, 0, -1, 7, 2**63, 1e308, -0.0, "", " ", "\0", "\ud800", "\u2028", "\n\nHuman:", [], {}, [[]], [None],

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from judgements import fields, judged
 from killick.preferences.files import BadRows, find_form, read_preferences, scan_preferences, write_preferences
-from killick.preferences.forms import FORMS
-from killick.preferences.reading import read
+from killick.preferences.formats.forms import FORMS
+from killick.preferences.formats.reading import read
 from killick.preferences.rows import BadRow, PreferenceRow
 from killick.types import Refusal
 

@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 
 from killick.preferences.files import BadRows, scan_preferences
-from killick.preferences.lines import records
+from killick.preferences.formats.lines import records
 from killick.preferences.splitting import PARTS, split
 from killick.refusal import Refusal
 

@@ -21,7 +21,7 @@ import pytest
 from sqlalchemy import event, func, select, text
 
 from killick.preferences.store import Annotator, Item, Judgement, Store, Unavailable
-from killick.preferences.store_tables import items, labels
+from killick.preferences.storing.tables import items, labels
 from stores import FIRST, SECOND, join, pairs, place, said
 
 __all__ = ["place"]

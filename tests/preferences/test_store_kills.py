@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import func, select
 
 from killick.preferences.store import Item, Store
-from killick.preferences.store_tables import items
+from killick.preferences.storing.tables import items
 from stores import join, place
 
 __all__ = ["place"]

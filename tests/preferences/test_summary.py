@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from killick.preferences.reading import read
+from killick.preferences.formats.reading import read
 from killick.preferences.rows import PreferenceRow, Turns
 from killick.preferences.summary import Summary, overlap, wilson
 

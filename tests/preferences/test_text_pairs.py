@@ -8,7 +8,7 @@ import torch
 
 from killick.ops.losses import bradley_terry, group_weights
 from killick.ops.stats import pair_accuracy
-from killick.preferences.reading import read
+from killick.preferences.formats.reading import read
 from killick.preferences.rows import PreferenceRow, Turns
 from killick.preferences.text_pairs import TextPairs, text_pairs
 

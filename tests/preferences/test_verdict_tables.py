@@ -1,7 +1,7 @@
 """Tables from a store and from a file: the same item in any order, and what is no verdict is counted."""
 
 from killick.preferences.rows import PreferenceRow, Turn
-from killick.preferences.store_records import Item, Judgement, Label
+from killick.preferences.storing.records import Item, Judgement, Label
 from killick.preferences.verdict_tables import from_rows, from_store
 from killick.preferences.verdicts import Verdict
 

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from killick.models.weights import read
-from killick.preferences.store_records import Item
+from killick.preferences.storing.records import Item
 from killick.recipes.reward_fit import WEIGHTS, Fitted, fit_reward, load, save
 from killick.recipes.world_labels import read_labels
 from killick.types import Refusal

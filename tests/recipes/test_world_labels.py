@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from killick.preferences.store_records import Judgement
+from killick.preferences.storing.records import Judgement
 from killick.recipes.world_labels import read_labels
 from killick.types import Refusal
 from killick.worlds.arithmetic import Arithmetic

@@ -131,8 +131,8 @@ def export(given: list[str]) -> None:
     with opened(asked.store) as store:
         from killick.preferences.asking import export_form, labelled_row
         from killick.preferences.files import write_preferences
-        from killick.preferences.saving import save
-        from killick.preferences.store_records import log_row
+        from killick.preferences.formats.saving import save
+        from killick.preferences.storing.records import log_row
 
         labels = list(store.export(history=asked.history))
         if asked.history:

@@ -13,10 +13,10 @@ from killick.cli.prefs_stats import stats
 from killick.cli.prefs_words import plural, told_lines
 from killick.flags import nearest, settings
 from killick.preferences.files import BadRows, convert, find_form, scan_preferences
-from killick.preferences.forms import FORMS, FormName
-from killick.preferences.lines import layout
+from killick.preferences.formats.forms import FORMS, FormName
+from killick.preferences.formats.lines import layout
+from killick.preferences.formats.saving import check_free, save
 from killick.preferences.rows import BadRow
-from killick.preferences.saving import check_free, save
 from killick.refusal import Refusal
 
 HELP = """usage: killick prefs check FILE [--report FILE]        every bad row, with line, field and reason

@@ -13,9 +13,9 @@ import tyro
 from killick.cli.prefs_words import overlapped, summary_lines
 from killick.flags import settings
 from killick.preferences.files import BadRows, scan_preferences
-from killick.preferences.forms import FormName
+from killick.preferences.formats.forms import FormName
+from killick.preferences.formats.saving import check_folder, check_free, replacing
 from killick.preferences.rows import BadRow, PreferenceRow, Turns
-from killick.preferences.saving import check_folder, check_free, replacing
 from killick.preferences.summary import Summary, overlap
 from killick.refusal import Refusal
 

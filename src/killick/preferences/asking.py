@@ -9,14 +9,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-from killick.preferences.cells import from_cells
-from killick.preferences.dialogues import BadField
 from killick.preferences.files import BadRows
-from killick.preferences.forms import detect
-from killick.preferences.lines import layout, records
-from killick.preferences.reading import read, several, two
+from killick.preferences.formats.cells import from_cells
+from killick.preferences.formats.dialogues import BadField
+from killick.preferences.formats.forms import detect
+from killick.preferences.formats.lines import layout, records
+from killick.preferences.formats.reading import read, several, two
 from killick.preferences.rows import BadRow, PreferenceRow, Turn, Turns, prompt_text, response_texts
-from killick.preferences.store_records import Item, Label
+from killick.preferences.storing.records import Item, Label
 
 Form = Literal["comparison", "ranking"]
 

@@ -6,14 +6,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from killick.preferences.cells import from_cells
-from killick.preferences.dialogues import BadField
-from killick.preferences.forms import FORMS, TRAITS, detect
-from killick.preferences.lines import layout, records
-from killick.preferences.reading import read
+from killick.preferences.formats.cells import from_cells
+from killick.preferences.formats.dialogues import BadField
+from killick.preferences.formats.forms import FORMS, TRAITS, detect
+from killick.preferences.formats.lines import layout, records
+from killick.preferences.formats.reading import read
+from killick.preferences.formats.saving import check_free, save, schema
+from killick.preferences.formats.writing import write
 from killick.preferences.rows import BadRow, PreferenceRow
-from killick.preferences.saving import check_free, save, schema
-from killick.preferences.writing import write
 from killick.refusal import Refusal
 
 LOOKED = 1000

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from killick.preferences.cells import from_cells
 from killick.preferences.files import BadRows, scan_preferences
-from killick.preferences.lines import arrow, layout, records
+from killick.preferences.formats.cells import from_cells
+from killick.preferences.formats.lines import arrow, layout, records
+from killick.preferences.formats.saving import check_folder, check_free, save
 from killick.preferences.pairing import part
 from killick.preferences.rows import BadRow, fingerprint, prompt_key, prompt_text
-from killick.preferences.saving import check_folder, check_free, save
 
 PARTS = ("train", "validation", "test")
 OUT = 255

@@ -22,10 +22,12 @@ from types import TracebackType
 from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
-from killick.preferences import store_items, store_labels, store_reading
-from killick.preferences.store_engine import address, connect, reading
-from killick.preferences.store_labels import NOTHING, Act
-from killick.preferences.store_records import (
+from killick.preferences.storing import items as store_items
+from killick.preferences.storing import labels as store_labels
+from killick.preferences.storing import reading as store_reading
+from killick.preferences.storing.engine import address, connect, reading
+from killick.preferences.storing.labels import NOTHING, Act
+from killick.preferences.storing.records import (
     Annotator,
     Card,
     Conflict,
@@ -39,8 +41,8 @@ from killick.preferences.store_records import (
     valid_key,
     valid_name,
 )  # fmt: skip
-from killick.preferences.store_tables import annotators, guidelines, prepare
-from killick.preferences.store_writer import Writer
+from killick.preferences.storing.tables import annotators, guidelines, prepare
+from killick.preferences.storing.writer import Writer
 from killick.refusal import Refusal
 
 __all__ = [

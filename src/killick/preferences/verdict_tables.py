@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from killick.preferences.rows import PreferenceRow
-from killick.preferences.store_records import Item, Label
+from killick.preferences.storing.records import Item, Label
 from killick.preferences.verdicts import Verdict, place_of
 
 

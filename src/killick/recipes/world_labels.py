@@ -14,7 +14,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from killick.preferences.pairing import part
-from killick.preferences.store_records import Item, Label
+from killick.preferences.storing.records import Item, Label
 from killick.preferences.verdicts import Verdict, place_of
 from killick.recipes.world_items import judged, judged_rollout
 from killick.types import Preference, Refusal, Rollout

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 
 from killick.preferences.asking import export_form, labelled_row
+from killick.preferences.formats.writing import WRITERS
 from killick.preferences.store import Annotator, Conflict, Item, Label
-from killick.preferences.writing import WRITERS
 from killick.web.pages import HEADERS, page
 from killick.web.passages import passages
 from killick.web.people import Desk

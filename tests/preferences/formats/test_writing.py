@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judgements import fields, judged
-from killick.preferences.dialogues import BadField
-from killick.preferences.forms import FORMS
-from killick.preferences.reading import read
+from killick.preferences.formats.dialogues import BadField
+from killick.preferences.formats.forms import FORMS
+from killick.preferences.formats.reading import read
+from killick.preferences.formats.writing import SURE, TOGETHER, write
 from killick.preferences.rows import PreferenceRow, Turn
-from killick.preferences.writing import SURE, TOGETHER, write
 
 modest = settings(max_examples=10, deadline=None, derandomize=True)
 MANY = {"prompt": "p", "responses": ["a", "b", "c"]}

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from killick.preferences.dialogues import BadField, to_hh, to_value
-from killick.preferences.reading import read
+from killick.preferences.formats.dialogues import BadField, to_hh, to_value
+from killick.preferences.formats.reading import read
 from killick.preferences.rows import PreferenceRow, judged_pairs
 
 Columns: TypeAlias = dict[str, Any]

@@ -6,7 +6,7 @@ Columns that a form does not know are ignored.
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from killick.preferences.dialogues import (
+from killick.preferences.formats.dialogues import (
     BadField,
     after_prompt,
     clean,
@@ -18,7 +18,7 @@ from killick.preferences.dialogues import (
     turns,
     without,
 )
-from killick.preferences.forms import ALIASES
+from killick.preferences.formats.forms import ALIASES
 from killick.preferences.rows import PreferenceRow, Turn, Turns, places
 
 Record: TypeAlias = Mapping[str, Any]

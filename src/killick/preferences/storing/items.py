@@ -10,9 +10,9 @@ from typing import Any
 from sqlalchemy import Connection, Table, delete, func, insert, literal, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from killick.preferences.store_records import Imported, Item, Unavailable
-from killick.preferences.store_tables import guidelines, items, staged
-from killick.preferences.store_writer import Writer
+from killick.preferences.storing.records import Imported, Item, Unavailable
+from killick.preferences.storing.tables import guidelines, items, staged
+from killick.preferences.storing.writer import Writer
 
 CHUNK = 500
 """Items in one transaction of the staging (O-51)."""

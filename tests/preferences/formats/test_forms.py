@@ -5,9 +5,9 @@ from typing import get_args
 
 import pytest
 
-from killick.preferences.forms import ALIASES, FORMS, FormName, detect
-from killick.preferences.reading import READERS, read
-from killick.preferences.writing import WRITERS
+from killick.preferences.formats.forms import ALIASES, FORMS, FormName, detect
+from killick.preferences.formats.reading import READERS, read
+from killick.preferences.formats.writing import WRITERS
 
 
 def test_every_form_can_be_read_and_written() -> None:

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from killick.preferences.store import Store
-from killick.preferences.store_engine import BUSY, address, connect, transient, writing
+from killick.preferences.storing.engine import BUSY, address, connect, transient, writing
 from killick.refusal import Refusal
 from stores import place
 

@@ -13,12 +13,12 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Select, func, insert, select
 from sqlalchemy.exc import DBAPIError
 
-from killick.preferences.store_engine import address, connect, reading, told, writing
-from killick.preferences.store_items import ITEM
-from killick.preferences.store_items import item as item_of
-from killick.preferences.store_labels import HOLDS, LABEL, VERSION, label
-from killick.preferences.store_records import Annotator, Card, Conflict, Item, Label, Progress, Unavailable
-from killick.preferences.store_tables import annotators, cards, items, labels, metadata
+from killick.preferences.storing.engine import address, connect, reading, told, writing
+from killick.preferences.storing.items import ITEM
+from killick.preferences.storing.items import item as item_of
+from killick.preferences.storing.labels import HOLDS, LABEL, VERSION, label
+from killick.preferences.storing.records import Annotator, Card, Conflict, Item, Label, Progress, Unavailable
+from killick.preferences.storing.tables import annotators, cards, items, labels, metadata
 from killick.refusal import Refusal
 
 RECENT = 50

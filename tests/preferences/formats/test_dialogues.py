@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from killick.preferences.dialogues import (
+from killick.preferences.formats.dialogues import (
     BadField,
     after_prompt,
     boundary,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from killick.preferences.cells import dumps, from_cells, to_cells
-from killick.preferences.dialogues import BadField
+from killick.preferences.formats.cells import dumps, from_cells, to_cells
+from killick.preferences.formats.dialogues import BadField
 
 VALUES = st.lists(st.text()) | st.integers() | st.floats(-9, 9)
 MESSAGES = [{"role": "user", "content": "Hi"}]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from killick.preferences.store_records import (
+from killick.preferences.storing.records import (
     Annotator,
     Card,
     Item,

@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from sqlalchemy import BindParameter, Connection, bindparam, func, insert, select, update
 
-from killick.preferences.store_items import ITEM, either, item
-from killick.preferences.store_records import Annotator, Card, Judgement, Label, Outcome
-from killick.preferences.store_tables import cards, guidelines, items, keys, labels
+from killick.preferences.storing.items import ITEM, either, item
+from killick.preferences.storing.records import Annotator, Card, Judgement, Label, Outcome
+from killick.preferences.storing.tables import cards, guidelines, items, keys, labels
 from killick.refusal import Refusal
 
 Row = Mapping[Any, Any]

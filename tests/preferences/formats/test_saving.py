@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from killick.preferences.lines import records
-from killick.preferences.saving import check_free, replacing, save, schema
+from killick.preferences.formats.lines import records
+from killick.preferences.formats.saving import check_free, replacing, save, schema
 from killick.types import Refusal
 
 ROWS: list[dict[str, Any]] = [

@@ -27,7 +27,7 @@ from sqlalchemy import (
     update,
 )  # fmt: skip
 
-from killick.preferences.store_records import dumps
+from killick.preferences.storing.records import dumps
 from killick.refusal import Refusal
 
 VERSION = 2

@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from killick.preferences.cells import dumps, to_cells
-from killick.preferences.lines import BATCH, arrow, layout
+from killick.preferences.formats.cells import dumps, to_cells
+from killick.preferences.formats.lines import BATCH, arrow, layout
 from killick.refusal import Refusal
 
 

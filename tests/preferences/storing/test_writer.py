@@ -10,10 +10,11 @@ import pytest
 from sqlalchemy import Connection, Engine, event, inspect, text
 from sqlalchemy.exc import DBAPIError
 
-from killick.preferences import store_engine, store_writer
-from killick.preferences.store_engine import address, connect, writing
-from killick.preferences.store_records import Unavailable
-from killick.preferences.store_writer import GATHER, Writer
+from killick.preferences.storing import engine as store_engine
+from killick.preferences.storing import writer as store_writer
+from killick.preferences.storing.engine import address, connect, writing
+from killick.preferences.storing.records import Unavailable
+from killick.preferences.storing.writer import GATHER, Writer
 from killick.refusal import Refusal
 from stores import place
 

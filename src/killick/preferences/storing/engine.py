@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, TimeoutError
 
-from killick.preferences.store_records import Unavailable
+from killick.preferences.storing.records import Unavailable
 from killick.refusal import Refusal
 
 BUSY = 30

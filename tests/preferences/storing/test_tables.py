@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import inspect, select, text
 
-from killick.preferences import store_tables
 from killick.preferences.store import Judgement, Store, hashed
-from killick.preferences.store_engine import address, connect, writing
-from killick.preferences.store_tables import UPGRADES, VERSION, items
+from killick.preferences.storing import tables as store_tables
+from killick.preferences.storing.engine import address, connect, writing
+from killick.preferences.storing.tables import UPGRADES, VERSION, items
 from killick.refusal import Refusal
 from store_version_1 import write
 from stores import FIRST, SECOND, TIE, pairs, place, said

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from killick.preferences.dialogues import BadField
-from killick.preferences.reading import read
+from killick.preferences.formats.dialogues import BadField
+from killick.preferences.formats.reading import read
 from killick.preferences.rows import PreferenceRow, Turn
 
 USER = {"role": "user", "content": "Name a bird"}

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from killick.preferences.store_engine import BUSY, told, transient, writing
-from killick.preferences.store_records import Unavailable
+from killick.preferences.storing.engine import BUSY, told, transient, writing
+from killick.preferences.storing.records import Unavailable
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class Writer:
     """Every write of one process goes through here.
 
     Args:
-        engine: where write transactions come one after the other (`store_engine.connect`).
+        engine: where write transactions come one after the other (`engine.connect`).
     """
 
     def __init__(self, engine: Engine):

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import event, func, select
 
-from killick.preferences import store_items
 from killick.preferences.store import Imported, Item, Store
-from killick.preferences.store_engine import address, connect
-from killick.preferences.store_tables import items, staged
+from killick.preferences.storing import items as store_items
+from killick.preferences.storing.engine import address, connect
+from killick.preferences.storing.tables import items, staged
 from stores import join, pairs, place, said
 
 __all__ = ["place"]

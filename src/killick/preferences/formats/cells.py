@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from killick.preferences.dialogues import BadField
-from killick.preferences.lines import decode
+from killick.preferences.formats.dialogues import BadField
+from killick.preferences.formats.lines import decode
 
 TEXT = {"prompt", "chosen", "rejected", "first", "second", "context", "response1", "response2"}
 """Columns whose cells hold a text, or a list of messages as JSON."""

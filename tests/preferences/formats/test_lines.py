@@ -9,8 +9,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from killick.preferences import lines as lines_file
-from killick.preferences.lines import decode, layout, records
+from killick.preferences.formats import lines as lines_file
+from killick.preferences.formats.lines import decode, layout, records
 from killick.preferences.rows import BadRow
 from killick.types import Refusal
 
