@@ -8,7 +8,7 @@ import pytest
 from commands import Command, command
 from killick.preferences.store import Store
 from preferences.test_noise import judged
-from stores import SECOND, join, pairs, said
+from stores import FIRST, SECOND, TIE, join, pairs, said
 
 killick = pytest.fixture(command, name="killick")
 
@@ -39,17 +39,18 @@ def test_a_file_gives_a_line_for_each_annotator(killick: Command, tmp_path: Path
 
 
 def test_a_store_gives_the_same_table(killick: Command, tmp_path: Path) -> None:
-    """Two who agree on two of three; the noise of two is told as one only, if at all."""
+    """Two who agree on three of four, both tie the last; the noise of two is told as one only, if at all."""
     place = str(tmp_path / "labels.db")
     with Store(place) as store:
-        store.add_items(pairs(3), overlap=2)
+        store.add_items(pairs(4), overlap=2)
         for name in ("ada", "bob"):
             one = join(store, name)
-            for item in (1, 2, 3):
-                ranking = SECOND if (name, item) == ("bob", 3) else ((0,), (1,))
+            for item in (1, 2, 3, 4):
+                ranking = TIE if item == 4 else SECOND if (name, item) == ("bob", 3) else FIRST
                 store.label(one, item, judgement=said(ranking), key=f"{name}{item}")
     out = killick("prefs", "agreement", "--store", "labels.db").out
-    assert "agreement 0.667" in out
+    assert "agreement 0.750" in out
+    assert "ties, left out of them: 2." in out
     assert "not known" in out
     assert "three annotators or more on the same items" in out
 

@@ -20,7 +20,7 @@ def test_a_small_table_counted_by_hand() -> None:
     said = {"ada": (plus, plus, minus, tie), "bob": (plus, minus, minus, tie), "cy": (plus, plus)}
     table = [Verdict(name, str(n), place) for name, mine in said.items() for n, place in enumerate(mine)]
     found = agreement(table)
-    assert (found.items, found.shared, found.percent) == (4, 4, 6 / 8)
+    assert (found.items, found.shared, found.percent, found.ties) == (4, 4, 6 / 8, 2)
     ada = found.annotators["ada"]
     assert (ada.labels, ada.met, ada.agreed) == (4, 6, 5)
     pairs, kappa = found.cohen["ada", "bob"]

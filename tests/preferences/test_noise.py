@@ -12,16 +12,25 @@ from killick.preferences.verdicts import Verdict
 KAPPAS = {"ada": 0.7, "bob": 1.5, "cy": 2.5, "di": 4.0}
 
 
-def judged(items: int, seed: int, *, kappas: dict[str, float] = KAPPAS, k: int = 2, each: int = 0) -> list[Verdict]:
-    """Rankings of k responses with strengths from N(0, 1) by labelers of known noise; `each` annotators an item."""
+def judged(
+    items: int, seed: int, *, kappas: dict[str, float] = KAPPAS, k: int = 2, each: int = 0, tied: float = 0.0
+) -> list[Verdict]:
+    """Rankings of k responses with strengths from N(0, 1) by labelers of known noise; `each` annotators an item.
+
+    In a share `tied` of the items the second response is as good as the first, and everybody ties the two.
+    """
     draws = torch.Generator().manual_seed(seed)
     strengths = torch.randn(items, k, generator=draws, dtype=torch.double)
+    same = torch.rand(items, generator=torch.Generator().manual_seed(seed)) < tied
+    strengths[same, 1] = strengths[same, 0]
     table, names = [], list(kappas)
     for item, own in enumerate(strengths):
         for who in torch.randperm(len(names), generator=draws)[: each or len(names)].tolist():
             uniform = torch.rand(k, generator=draws, dtype=torch.double)
-            order = (kappas[names[who]] * own - (-uniform.log()).log()).argsort(descending=True)
-            table.append(Verdict(names[who], str(item), tuple(order.argsort().tolist())))
+            uniform[1] = uniform[0] if same[item] else uniform[1]
+            opinion = kappas[names[who]] * own - (-uniform.log()).log()
+            _, place = (-opinion).unique(return_inverse=True)
+            table.append(Verdict(names[who], str(item), tuple(place.tolist())))
     return table
 
 
@@ -52,19 +61,16 @@ def fewest(trials: int, chance: float, *, error: float = 1e-3) -> int:
 
 
 def test_a_ranking_is_read_as_the_choices_that_lead_to_it() -> None:
-    """A winner is one choice; a tie half a choice of each; three in order are two choices."""
-    assert choices(Verdict("ada", "1", (0, 1))) == [(0, (0, 1), 1.0)]
-    assert choices(Verdict("ada", "1", (0, 0))) == [(0, (0, 1), 0.5), (1, (0, 1), 0.5)]
-    assert choices(Verdict("ada", "1", (1, 2, 0))) == [(2, (2, 0, 1), 1.0), (0, (0, 1), 1.0)]
+    """A winner is one choice; a tie none; three in order are two choices."""
+    assert choices(Verdict("ada", "1", (0, 1))) == [(0, (0, 1))]
+    assert choices(Verdict("ada", "1", (0, 0))) == []
+    assert choices(Verdict("ada", "1", (1, 2, 0))) == [(2, (2, 0, 1)), (0, (0, 1))]
 
 
-def test_a_tie_within_a_ranking_is_both_orders_by_half() -> None:
-    """[[a], [b, c], [d]]: a of four; then b or c of three, then the other of two, each order with weight 1/2."""
-    assert choices(Verdict("ada", "1", (0, 1, 1, 2))) == [
-        (0, (0, 1, 2, 3), 1.0),
-        (1, (1, 2, 3), 0.5), (2, (1, 2, 3), 0.5),
-        (1, (1, 3), 0.5), (2, (2, 3), 0.5),
-    ]  # fmt: skip
+def test_one_of_those_that_tie_within_a_ranking_stands_for_all_against_the_worse() -> None:
+    """[[a], [b, c], [d]]: a of four; then b of b and d. Ties at the end are no choice: [[c], [a, b]] is c of three."""
+    assert choices(Verdict("ada", "1", (0, 1, 1, 2))) == [(0, (0, 1, 2, 3)), (1, (1, 3))]
+    assert choices(Verdict("ada", "1", (1, 1, 0))) == [(2, (2, 0, 1))]
 
 
 def test_responses_that_meet_stand_in_one_block() -> None:
@@ -92,6 +98,26 @@ def test_without_overlap_nothing_is_known() -> None:
     apart = alone + [Verdict("bob", f"other {n}", (0, 1)) for n in range(50)]
     assert noise(apart) == ({"ada": None, "bob": None}, None)
     assert noise([]) == ({}, None)
+
+
+def test_ties_tell_nothing_of_noise() -> None:
+    """One annotator who ties half of the pairs, or two of three; one who ties everything among two who never do."""
+    assert noise(judged(80, 1, kappas={"ada": 2.0}, tied=0.5)) == ({"ada": None}, None)
+    assert noise(judged(80, 1, kappas={"ada": 2.0}, k=3, tied=1.0)) == ({"ada": None}, None)
+    two = judged(60, 2, kappas={"ada": 2.0, "bob": 2.0})
+    with_ties = [*two, *(Verdict("cy", str(n), (0, 0)) for n in range(60))]
+    assert noise(with_ties)[0] == {"ada": None, "bob": None, "cy": None}
+    assert noise(with_ties)[1] == noise(two)[1]
+
+
+def test_annotators_who_agree_throughout_and_tie_half_have_a_ceiling_near_one() -> None:
+    """Nobody errs: two and three who say the same of 80 pairs, 40 of them ties."""
+    for names in (("ada", "bob"), ("ada", "bob", "cy")):
+        place = [(0, 0), (0, 1), (0, 0), (1, 0)]
+        _, pooled = noise([Verdict(name, str(n), place[n % 4]) for n in range(80) for name in names])
+        assert pooled is not None
+        assert pooled.ceiling_interval[0] > 0.9
+        assert pooled.ceiling > 0.97
 
 
 def test_two_annotators_tell_the_noise_of_both_together_only() -> None:
@@ -171,16 +197,23 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert min(hits.values()) >= fewest(12, 0.95) == 8
 
 
+def test_intervals_hold_the_truth_where_equal_responses_are_tied() -> None:
+    """8 datasets of 120 pairs of which half are ties: kappas come from the others as if the ties were not there."""
+    hits = covered(lambda seed: judged(120, seed, tied=0.5), KAPPAS, datasets=8)
+    assert min(hits.values()) >= fewest(8, 0.95) == 5
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("design", ["pairs", "overlap", "rankings", "tournament"])
+@pytest.mark.parametrize("design", ["pairs", "overlap", "ties", "rankings", "tournament"])
 def test_intervals_hold_the_truth_as_often_as_they_say_in_full(design: str) -> None:
     """100 datasets a design, each annotator by itself (1 in 1,000): pairs that all four read, or three of four;
-    rankings of three; a tournament of 16.
+    pairs half of which tie; rankings of three; a tournament of 16.
     """
     three = {name: KAPPAS[name] for name in ("ada", "bob", "cy")}
     make, kappas = {
         "pairs": (lambda seed: judged(200, seed), KAPPAS),
         "overlap": (lambda seed: judged(300, seed, each=3), KAPPAS),
+        "ties": (lambda seed: judged(300, seed, tied=0.5), KAPPAS),
         "rankings": (lambda seed: judged(100, seed, kappas=three, k=3), three),
         "tournament": (lambda seed: tournament(100, seed, kappas=three, responses=16), three),
     }[design]

@@ -1,6 +1,7 @@
 """From labels to a reward model: what people prefer comes out, as right as their noise allows, and survives a file."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from killick.models.weights import read
-from killick.preferences.storing.records import Item
+from killick.preferences.storing.records import Item, Judgement
 from killick.recipes.reward_fit import WEIGHTS, Fitted, fit_reward, load, save
 from killick.recipes.world_labels import read_labels
 from killick.types import Refusal
@@ -38,10 +39,17 @@ def test_even_digits_come_out_positive_and_the_accuracy_lies_by_its_ceiling(k: i
     assert found.facts["ceiling_low"] < found.facts["ceiling"] < found.facts["ceiling_high"]
 
 
-def test_without_overlap_the_ceiling_is_not_known() -> None:
-    """One annotator: a single opinion of each item has no noise that could be seen."""
-    facts = fitted(arithmetic_items(120), "arithmetic", annotators=1).facts
-    assert (facts["ceiling"], facts["kappa"]) == (None, None)
+@pytest.mark.parametrize("every", [0, 3])
+def test_without_overlap_the_ceiling_is_not_known(every: int) -> None:
+    """One annotator, who ties nothing or each third pair: one opinion of each item has no noise that could be seen."""
+    rows = labels(arithmetic_items(150), annotators=1)
+    tie = Judgement(((0, 1),), 1.0)
+    rows = [
+        (item, replace(label, judgement=tie) if every and place % every == 0 else label)
+        for place, (item, label) in enumerate(rows)
+    ]
+    facts = fit_reward(read_labels(rows, "arithmetic", seed=0), "arithmetic", seed=0).facts
+    assert (facts["ceiling"], facts["kappa"], facts["ties"]) == (None, None, 50 if every else 0)
 
 
 def test_other_worlds_have_their_own_reward_models(tmp_path: Path) -> None:

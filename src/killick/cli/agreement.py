@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from killick.flags import settings
-from killick.types import Refusal
+from killick.refusal import Refusal
 
 if TYPE_CHECKING:
     from killick.preferences.agreement import Agreement, Leaning
@@ -122,6 +122,8 @@ def notes(found: "Agreement") -> list[str]:
     said.append(
         f"that somebody without a leaning strays as far. Ties among them, not counted there: {found.leaning.ties}."
     )
+    if found.ties:
+        said.append(f"Kappa and ceiling are of preferences; ties, left out of them: {found.ties}.")
     if any(one.noise is None for one in found.annotators.values()):
         said.append(
             "A kappa that is not known takes more overlap: three annotators or more on the same items tell each one's."

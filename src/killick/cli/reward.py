@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from killick.flags import nearest, settings
-from killick.types import Refusal
+from killick.refusal import Refusal
 
 if TYPE_CHECKING:
     from killick.recipes.reward_fit import Fitted
@@ -101,10 +101,11 @@ def told(fitted: "Fitted") -> list[str]:
 
 
 def ceiling_line(facts: dict[str, Any]) -> str:
-    """The ceiling with its interval, or why there is none."""
+    """The ceiling with its interval, or why there is none; and how many ties it does not count."""
+    ties = f"; {facts['ties']} ties do not count for it" if facts["ties"] else ""
     if facts["ceiling"] is None:
-        return "ceiling   not known: it takes items that two annotators or more have labelled (--overlap 2)"
+        return f"ceiling   not known: it takes preferences of two annotators on the same items (--overlap 2){ties}"
     return (
         f"ceiling   {facts['ceiling']:.3f}  [{facts['ceiling_low']:.3f}, {facts['ceiling_high']:.3f}]  "
-        f"from the annotators' agreement (kappa {facts['kappa']:.2f} per deviation of quality)"
+        f"from the annotators' agreement (kappa {facts['kappa']:.2f} per deviation of quality){ties}"
     )

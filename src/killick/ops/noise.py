@@ -28,7 +28,7 @@ class Choices(NamedTuple):
         blocks: how many there are, all of one size.
         rows: one for each choice: its block, the annotator, the slot that was chosen.
         among: the slots that there were to choose from.
-        weight: how often it was made; a tie is half a choice of each.
+        weight: how often it was made.
     """
 
     blocks: int

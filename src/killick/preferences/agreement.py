@@ -65,6 +65,7 @@ class Agreement:
     Args:
         items: judged by anybody.
         shared: judged by two or more.
+        ties: answers to a pair that prefer neither; in kappa and ceiling they do not count.
         percent: share of all two answers to one pair, by different annotators, that are the same; NaN without any.
         alpha_nominal: Krippendorff's, with first, second and tie as three names.
         alpha_ordinal: the same with a tie between the two.
@@ -76,6 +77,7 @@ class Agreement:
 
     items: int
     shared: int
+    ties: int
     percent: float
     alpha_nominal: float
     alpha_ordinal: float
@@ -106,6 +108,7 @@ def agreement(verdicts: Sequence[Verdict], *, with_noise: bool = True) -> Agreem
     return Agreement(
         items=len(items),
         shared=sum(len(mine) > 1 for mine in items),
+        ties=int((values == 0).sum()),
         percent=sum(agreed.values()) / sum(met.values()) if any(met.values()) else math.nan,
         alpha_nominal=krippendorff_alpha(numbers, values, level="nominal"),
         alpha_ordinal=krippendorff_alpha(numbers, values, level="ordinal"),

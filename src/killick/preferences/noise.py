@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import torch
 
@@ -40,7 +39,8 @@ def noise(verdicts: Sequence[Verdict]) -> tuple[dict[str, Noise | None], Noise |
 
     Kappas come from how far annotators agree with each other (and with themselves, where responses are compared more
     than once, as in a tournament): without any overlap labels say nothing about noise, and two annotators who meet on
-    single pairs only tell the product of their kappas. Such a one is None: not known.
+    single pairs only tell the product of their kappas. Such a one is None: not known. Ties are left out (`choices`):
+    kappa and ceiling are those of the preferences that were stated.
     """
     names = sorted({verdict.annotator for verdict in verdicts})
     if not names:
@@ -91,14 +91,14 @@ def kappa_of(correlated: float) -> float:
 
 
 def batches(verdicts: Sequence[Verdict], number: dict[str, int]) -> list[Choices]:
-    """The verdicts as choices, blocks of one size together.
+    """The verdicts as choices, blocks of one size together; those in which everything ties hold none.
 
     Args:
         verdicts: the table.
         number: of each annotator.
     """
     sizes: dict[int, list[list[Verdict]]] = {}
-    for block in blocks(verdicts):
+    for block in blocks([verdict for verdict in verdicts if choices(verdict)]):
         sizes.setdefault(len({name for verdict in block for name in verdict.names()}), []).append(block)
     return [
         gathered(same[start : start + BLOCKS], slots, number=number)
@@ -128,9 +128,9 @@ def gathered(same: Sequence[Sequence[Verdict]], slots: int, *, number: dict[str,
         slot: dict[str, int] = {}
         for verdict in block:
             own = [slot.setdefault(name, len(slot)) for name in verdict.names()]
-            for chosen, there, weight in choices(verdict):
+            for chosen, there in choices(verdict):
                 key = (place, number[verdict.annotator], own[chosen], tuple(sorted(own[each] for each in there)))
-                weights[key] = weights.get(key, 0.0) + weight
+                weights[key] = weights.get(key, 0.0) + 1
     among = torch.zeros(len(weights), slots, dtype=torch.bool)
     for row, key in enumerate(weights):
         among[row, list(key[3])] = True
@@ -138,18 +138,19 @@ def gathered(same: Sequence[Sequence[Verdict]], slots: int, *, number: dict[str,
     return Choices(len(same), rows, among, torch.tensor(list(weights.values()), dtype=torch.double))
 
 
-def choices(verdict: Verdict) -> list[tuple[int, tuple[int, ...], float]]:
-    """A ranking as the choices that lead to it: what was chosen, from what, and how often.
+def choices(verdict: Verdict) -> list[tuple[int, tuple[int, ...]]]:
+    """A ranking as the choices that lead to it: what was chosen, and from what.
 
-    Where responses tie, their order is any with the same chance: each choice counts by how often it is met. A tied
-    pair is half a choice of each.
+    Responses that tie are no choice among themselves: half a choice of each would read as somebody who contradicts
+    himself, and make the surest annotator a coin. Against those that are worse, one of them stands for all, the first
+    by number. To count each would count the noise of the worse ones again and again, so that one opinion of each item
+    would seem to tell how noisy it is; like this the choices are events of one Plackett-Luce ranking, all orders of
+    which are alike likely where nothing is known, and a single opinion tells nothing.
     """
-    place, made = verdict.place, list[tuple[int, tuple[int, ...], float]]()
+    place, made = verdict.place, list[tuple[int, tuple[int, ...]]]()
     for best in sorted(set(place)):
-        tied = [number for number, its in enumerate(place) if its == best]
         worse = [number for number, its in enumerate(place) if its > best]
-        for gone in range(len(tied)):
-            sets = list(combinations(tied, len(tied) - gone))
-            for left in sets if len(tied) - gone + len(worse) > 1 else ():
-                made += [(chosen, (*left, *worse), 1 / (len(sets) * len(left))) for chosen in left]
+        if worse:
+            chosen = place.index(best)
+            made.append((chosen, (chosen, *worse)))
     return made

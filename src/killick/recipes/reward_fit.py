@@ -72,6 +72,7 @@ def fit_reward(labels: Labels, world: str, *, seed: int) -> Fitted:
         "left_out": dict(labels.left_out),
         "annotators": sorted(each),
         "pairs": len(learned),
+        "ties": int((labels.preference.label != 1).sum()),
         "held_pairs": int((held.label == 1).sum()),
         "held_ties": int((held.label != 1).sum()),
         "held_prompts": len(labels.prompts[labels.held].unique()),
