@@ -4,10 +4,11 @@ import torch
 
 from killick.preferences.labelers import PlackettLuce
 from killick.preferences.storing.records import Item, Judgement, Label
-from killick.recipes.world_items import item, judged, judged_rollout
+from killick.recipes.world_items import item, judged, judged_rollout, world_items
 from killick.types import Rollout
 from killick.worlds.arithmetic import EOS, Arithmetic
 from killick.worlds.emphasis import Emphasis
+from straight import done
 
 
 def arithmetic_items(count: int, *, k: int = 2, seed: int = 0) -> list[Item]:
@@ -24,14 +25,20 @@ def arithmetic_items(count: int, *, k: int = 2, seed: int = 0) -> list[Item]:
 
 
 def emphasis_items(count: int, *, seed: int = 0) -> list[Item]:
-    """Pairs of twelve tokens at random, each under a prompt of its own, so that they can be split."""
+    """Pairs of twelve tokens at random, all under the world's one prompt."""
     world, draws = Emphasis(), torch.Generator().manual_seed(seed)
-    ids, mask = (torch.arange(2 * count) // 2)[:, None], torch.ones(2 * count, 1, dtype=torch.bool)
-    responses = torch.randint(24, (2 * count, 12), generator=draws)
-    seen = torch.ones_like(responses, dtype=torch.bool)
-    rollout = Rollout(ids, mask, responses, seen, torch.zeros(responses.shape), torch.zeros(2 * count).bool())
-    prompts = [f"Say something. ({number})" for number in range(count)]
-    return items_of("emphasis", prompts, texts=world.render(rollout), rollout=rollout)
+    rollout = world.rollout(torch.randint(24, (2 * count, 12), generator=draws))
+    assert torch.equal(rollout.prompts, world.prompts(2 * count, draws)[0])
+    return items_of("emphasis", ["Say something."] * count, texts=world.render(rollout), rollout=rollout)
+
+
+def answers_items(count: int) -> list[Item]:
+    """Pairs as `killick label --world answers` asks them, under the world's four prompts."""
+    made = done(world_items("answers", count))
+    return [
+        Item(each["prompt"], tuple(each["responses"]), "pair", metadata=each["metadata"], id=number)
+        for number, each in enumerate(made, 1)
+    ]
 
 
 def items_of(world: str, prompts: list[str], *, texts: list[str], rollout: Rollout) -> list[Item]:

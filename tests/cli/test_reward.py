@@ -7,18 +7,18 @@ import pytest
 
 from commands import Command, command
 from killick.preferences.store import Judgement, Store
+from killick.preferences.storing.records import Item
 from killick.recipes.world_labels import FEWEST
-from labelled import arithmetic_items, rankings
+from labelled import answers_items, arithmetic_items, rankings
 from stores import join
 
 killick = pytest.fixture(command, name="killick")
 
 
-def filled(place: str, count: int, *, annotators: int) -> None:
-    """A store with samples of arithmetic that annotators of kappa 2 labelled; the first label is a skip, the second
+def filled(place: str, items: list[Item], *, annotators: int) -> None:
+    """A store with samples of a world that annotators of kappa 2 labelled; the first label is a skip, the second
     one that was changed.
     """
-    items = arithmetic_items(count)
     with Store(place) as store:
         store.add_items(items, overlap=annotators)
         for who in range(annotators):
@@ -35,7 +35,7 @@ def test_from_a_store_to_a_reward_model(killick: Command, tmp_path: Path) -> Non
 
     Even digits come out above odd ones on the mean, the printed numbers are those of results.json.
     """
-    filled(str(tmp_path / "labels.db"), 120, annotators=2)
+    filled(str(tmp_path / "labels.db"), arithmetic_items(120), annotators=2)
     said = killick("reward", "fit", "--from-store", "labels.db", "--world", "arithmetic", "--out", "rm")
     assert said.status == 0, said.err
     facts = json.loads((tmp_path / "rm" / "results.json").read_text())
@@ -50,6 +50,20 @@ def test_from_a_store_to_a_reward_model(killick: Command, tmp_path: Path) -> Non
     assert "is there already, and nothing is overwritten" in again.err
 
 
+def test_a_world_of_four_prompts_says_that_its_items_were_split(killick: Command, tmp_path: Path) -> None:
+    """Its own pairs; with a dozen of them, how many more items it takes."""
+    fit = ("reward", "fit", "--world", "answers", "--from-store")
+    filled(str(tmp_path / "labels.db"), answers_items(90), annotators=1)
+    said = killick(*fit, "labels.db")
+    assert said.status == 0, said.err
+    assert "answers has fewer than 20 prompts, so its items were split" in said.out
+    assert " other items (0 ties" in said.out
+    assert "95 %, items resampled" in said.out
+    assert "ceiling   not known" in said.out
+    filled(str(tmp_path / "few.db"), answers_items(12), annotators=1)
+    assert "label about 60 items." in killick(*fit, "few.db").err
+
+
 def test_what_cannot_be_fitted_is_one_sentence(killick: Command, tmp_path: Path) -> None:
     """No store, an empty one, one of another world, too few labels, an unknown world; nothing is left behind."""
     fit = ("reward", "fit", "--from-store", "labels.db", "--world")
@@ -58,7 +72,7 @@ def test_what_cannot_be_fitted_is_one_sentence(killick: Command, tmp_path: Path)
     with Store(str(tmp_path / "labels.db")):
         pass
     assert "holds no label yet" in killick(*fit, "arithmetic").err
-    filled(str(tmp_path / "labels.db"), 12, annotators=1)
+    filled(str(tmp_path / "labels.db"), arithmetic_items(12), annotators=1)
     assert (
         "no label of the world answers that can be learned from, only 12 of arithmetic" in killick(*fit, "answers").err
     )

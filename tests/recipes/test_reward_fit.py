@@ -13,7 +13,7 @@ from killick.preferences.storing.records import Item, Judgement
 from killick.recipes.reward_fit import WEIGHTS, Fitted, fit_reward, load, save
 from killick.recipes.world_labels import read_labels
 from killick.types import Refusal
-from labelled import arithmetic_items, emphasis_items, labels
+from labelled import answers_items, arithmetic_items, emphasis_items, labels
 
 
 def fitted(items: list[Item], world: str, *, annotators: int, kappa: float = 2.0) -> Fitted:
@@ -61,6 +61,15 @@ def test_other_worlds_have_their_own_reward_models(tmp_path: Path) -> None:
     rollout = read_labels(labels(emphasis_items(60), annotators=1), "emphasis", seed=0).preference.rollout
     with torch.no_grad():
         assert torch.equal(load(tmp_path)(rollout), found.model(rollout))
+
+
+def test_a_world_of_four_prompts_is_fitted_and_judged_by_other_items() -> None:
+    """Answers, 90 of its own pairs, three annotators who seldom err."""
+    facts = fitted(answers_items(90), "answers", annotators=3, kappa=10.0).facts
+    assert facts["split_by"] == "items"
+    assert 10 <= facts["held_units"] <= 40
+    assert facts["accuracy"] > 0.7
+    assert facts["ceiling"] > 0.8
 
 
 def test_a_saved_model_is_read_back_and_nothing_is_overwritten(tmp_path: Path) -> None:

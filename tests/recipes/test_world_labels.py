@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from killick.preferences.storing.records import Judgement
+from killick.preferences.storing.records import Item, Judgement
 from killick.recipes.world_labels import read_labels
 from killick.types import Refusal
 from killick.worlds.arithmetic import Arithmetic
-from labelled import arithmetic_items, labels
+from labelled import answers_items, arithmetic_items, emphasis_items, labels
 
 
 def test_labels_become_pairs_of_the_very_tokens() -> None:
@@ -53,11 +53,39 @@ def test_a_prompt_is_on_one_side_whoever_labels_it_and_whatever_else_there_is() 
     rows = labels(arithmetic_items(100), annotators=2)
     found, again, other = (read_labels(given, "arithmetic", seed=seed) for given, seed in
                            ((rows, 0), (rows[:160], 0), (rows, 1)))  # fmt: skip
-    sides = {int(prompt): bool(held) for prompt, held in zip(found.prompts, found.held, strict=True)}
-    assert [sides[int(prompt)] for prompt in found.prompts] == found.held.tolist()
+    assert found.unit == "prompts"
+    sides = {int(prompt): bool(held) for prompt, held in zip(found.units, found.held, strict=True)}
+    assert [sides[int(prompt)] for prompt in found.units] == found.held.tolist()
     assert torch.equal(found.held[:160], again.held)
     assert not torch.equal(found.held, other.held)
     assert 0.1 < float(found.held.double().mean()) < 0.4
+
+
+@pytest.mark.parametrize(("world", "items"), [("emphasis", emphasis_items(90)), ("answers", answers_items(90))])
+def test_a_world_of_a_few_prompts_is_split_by_item(world: str, items: list[Item]) -> None:
+    """Prompts are on both sides, an item is on one: by its content, also where another item turns it round."""
+    turned = [
+        replace(each, id=100 + int(each.id or 0), candidates=each.candidates[::-1],
+                metadata={**each.metadata, "responses": each.metadata["responses"][::-1]})
+        for each in items
+    ]  # fmt: skip
+    found = read_labels(labels(items + turned, annotators=1), world, seed=0)
+    assert found.unit == "items"
+    assert found.units.tolist() == [*range(90)] * 2
+    assert found.held[:90].tolist() == found.held[90:].tolist()
+    assert 0.1 < float(found.held.double().mean()) < 0.4
+    prompts = found.preference.rollout.prompts[found.preference.chosen]
+    assert len(prompts.unique(dim=0)) == len(prompts[found.held].unique(dim=0)) == {"emphasis": 1, "answers": 4}[world]
+
+
+@pytest.mark.parametrize(("world", "items"), [("emphasis", emphasis_items(20)), ("answers", answers_items(20))])
+def test_too_few_labels_of_a_world_of_a_few_prompts_are_told_in_items(world: str, items: list[Item]) -> None:
+    """Nobody is sent to look for sixty prompts where there is one; what is asked for is enough."""
+    said = "preferences on 1. items to learn from and . to be judged by, .* label about 60 items"
+    with pytest.raises(Refusal, match=said):
+        read_labels(labels(items, annotators=1), world, seed=0)
+    enough = emphasis_items(60) if world == "emphasis" else answers_items(60)
+    assert read_labels(labels(enough, annotators=1), world, seed=0).used == 60
 
 
 @pytest.mark.parametrize(

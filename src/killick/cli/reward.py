@@ -21,8 +21,9 @@ start with:  killick label --world arithmetic
 then:        killick reward fit --from-store arithmetic.labels.db --world arithmetic
 """
 ABOUT = """Fit a world's own reward model to people's labels, and print how often it is right on prompts that it did
-not learn from, beside the ceiling that the annotators' own noise sets. The newest revision of each label counts;
-skipped and flagged ones are left out and counted, a tie teaches one half, a ranking weighs as much as a pair."""
+not learn from (in a world of fewer than 20 prompts: on items), beside the ceiling that the annotators' own noise sets.
+The newest revision of each label counts; skipped and flagged ones are left out and counted, a tie teaches one half and
+counts for neither accuracy nor ceiling, a ranking weighs as much as a pair."""
 
 
 def reward(given: list[str]) -> None:
@@ -43,7 +44,7 @@ class Fit:
         from_store: the labels: an SQLite file or a postgresql:// URL, as killick label keeps them.
         world: whose samples were labelled: arithmetic, emphasis or answers.
         out: a folder for reward.safetensors and results.json; without it nothing is kept.
-        seed: of the split by prompt and of the fit.
+        seed: of the split and of the fit.
     """
 
     from_store: str
@@ -89,15 +90,26 @@ def told(fitted: "Fitted") -> list[str]:
     left = ", ".join(f"{count} {reason}" for reason, count in facts["left_out"].items()) or "none"
     lines = [
         f"{facts['labels']} labels by {people}; left out: {left}.",
-        f"Learned from {facts['pairs']} pairs; judged by {facts['held_pairs']} pairs of {facts['held_prompts']} other "
-        f"prompts ({facts['held_ties']} ties among them are not counted).",
+        f"Learned from {facts['pairs']} pairs; judged by {facts['held_pairs']} pairs of {facts['held_units']} other "
+        f"{facts['split_by']} ({facts['held_ties']} ties among them are not counted).",
+        *few_prompts(facts),
         f"accuracy  {facts['accuracy']:.3f}  [{facts['accuracy_low']:.3f}, {facts['accuracy_high']:.3f}]  "
-        "95 %, prompts resampled",
+        f"95 %, {facts['split_by']} resampled",
         ceiling_line(facts),
     ]
     if facts["weights"] is not None:
         lines.append("weights   " + "  ".join(f"{name} {weight:+.2f}" for name, weight in facts["weights"].items()))
     return lines
+
+
+def few_prompts(facts: dict[str, Any]) -> list[str]:
+    """What it means that a world was split by item."""
+    if facts["split_by"] == "prompts":
+        return []
+    return [
+        f"The world {facts['world']} has fewer than 20 prompts, so its items were split: the accuracy is that on other "
+        "items of the same prompts."
+    ]
 
 
 def ceiling_line(facts: dict[str, Any]) -> str:

@@ -75,8 +75,9 @@ def fit_reward(labels: Labels, world: str, *, seed: int) -> Fitted:
         "ties": int((labels.preference.label != 1).sum()),
         "held_pairs": int((held.label == 1).sum()),
         "held_ties": int((held.label != 1).sum()),
-        "held_prompts": len(labels.prompts[labels.held].unique()),
-        **judged_by(model, held, prompts=labels.prompts[labels.held], generator=generator),
+        "split_by": labels.unit,
+        "held_units": len(labels.units[labels.held].unique()),
+        **judged_by(model, held, units=labels.units[labels.held], generator=generator),
         **ceiling_facts(pooled),
         "weights": weights_of(model),
     }
@@ -85,13 +86,13 @@ def fit_reward(labels: Labels, world: str, *, seed: int) -> Fitted:
 
 @torch.no_grad()
 def judged_by(
-    model: WorldReward, held: Preference, *, prompts: Int[Tensor, " pair"], generator: torch.Generator
+    model: WorldReward, held: Preference, *, units: Int[Tensor, " pair"], generator: torch.Generator
 ) -> dict[str, Any]:
-    """Accuracy over held-out pairs with a winner, and its interval over prompts: pairs of one prompt move together."""
+    """Accuracy over held-out pairs with a winner, and its interval over what was split: its pairs move together."""
     scores, won = model(held.rollout), held.label == 1
     chosen, rejected = scores[held.chosen[won]], scores[held.rejected[won]]
     right = (chosen > rejected).double() + 0.5 * (chosen == rejected).double()
-    _, number = prompts[won].unique(return_inverse=True)
+    _, number = units[won].unique(return_inverse=True)
     sums = torch.zeros(int(number.max()) + 1, dtype=torch.double).index_add(0, number, right)
     low, high = bootstrap_interval(sums, generator, counts=number.bincount().double())
     return {"accuracy": float(right.mean()), "accuracy_low": low, "accuracy_high": high}

@@ -1,7 +1,8 @@
 """People's labels of a world, from the rows of a store to pairs over one rollout, split by prompt.
 
-The newest revision of each label counts. Skipped and flagged ones are left out and counted, a tie is a label of one
-half, a ranking is all its pairs, in one group.
+A world with a handful of prompts is split by item instead: by its prompt and all its responses together. The newest
+revision of each label counts. Skipped and flagged ones are left out and counted, a tie is a label of one half, a
+ranking is all its pairs, in one group.
 """
 
 from collections import Counter
@@ -20,9 +21,9 @@ from killick.recipes.world_items import judged, judged_rollout
 from killick.types import Preference, Refusal, Rollout
 
 HELD_OUT = 0.25
-"""Expected share of prompts that the reward model is judged by."""
+"""Expected share of prompts, or items, that the reward model is judged by."""
 FEWEST = 10
-"""Prompts with a preference on either side of the split, below which no accuracy means anything."""
+"""Prompts, or items, with a preference on either side of the split, below which no accuracy means anything."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class Labels:
 
     Args:
         preference: pairs with a winner, and ties; pairs of one label share a group.
-        prompts: the prompt of each pair, by number.
+        unit: what the split keeps on one side: "prompts", or "items" in a world that has fewer than 20 prompts.
+        units: that of each pair, by number.
         held: which pairs are held out.
         verdicts: the same labels as a table, for the annotators' noise.
         used: labels that became pairs.
@@ -39,7 +41,8 @@ class Labels:
     """
 
     preference: Preference
-    prompts: Int[Tensor, " pair"]
+    unit: str
+    units: Int[Tensor, " pair"]
     held: Bool[Tensor, " pair"]
     verdicts: list[Verdict]
     used: int
@@ -47,7 +50,7 @@ class Labels:
 
 
 def read_labels(rows: Iterable[tuple[Item, Label]], world: str, *, seed: int) -> Labels:
-    """Labels of a store as pairs over one rollout, split by prompt.
+    """Labels of a store as pairs over one rollout, split by prompt or by item.
 
     Args:
         rows: as `Store.export` gives them: the newest revision of each label.
@@ -67,7 +70,19 @@ def read_labels(rows: Iterable[tuple[Item, Label]], world: str, *, seed: int) ->
     if not kept:
         raise Refusal(nothing(left_out, world))
     rollout = judged_rollout([dict(item.metadata) for item in items.values()], judged(world).world().vocabulary)
-    return gathered(kept, items, rollout=rollout, seed=seed, left_out=left_out)
+    return gathered(kept, items, rollout=rollout, unit=unit_of(world), seed=seed, left_out=left_out)
+
+
+def unit_of(world: str) -> str:
+    """What to split a world by: prompts, or items where two sides could not have enough prompts each."""
+    ids, _ = judged(world).world().prompts(100 * FEWEST, torch.Generator().manual_seed(0))
+    return "prompts" if len(ids.unique(dim=0)) >= 2 * FEWEST else "items"
+
+
+def content(item: Item, unit: str) -> str:
+    """What a split goes by: the prompt's tokens, and for items those of all responses, in whichever order they came."""
+    responses = sorted(item.metadata["responses"]) if unit == "items" else []
+    return "; ".join(" ".join(map(str, ids)) for ids in (item.metadata["prompt"], *responses))
 
 
 def unfit(item: Item, label: Label, *, world: str) -> str | None:
@@ -88,25 +103,25 @@ def nothing(left_out: Counter[str], world: str) -> str:
 
 
 def gathered(
-    kept: list[tuple[Item, Label]], items: dict[int | None, Item], *, rollout: Rollout, seed: int,
+    kept: list[tuple[Item, Label]], items: dict[int | None, Item], *, rollout: Rollout, unit: str, seed: int,
     left_out: Counter[str],
 ) -> Labels:  # fmt: skip
     """Every pair of every label, in the rows of the items' rollout."""
     start, row = dict[int | None, int](), 0
     for number, item in items.items():
         start[number], row = row, row + len(item.candidates)
-    prompts, verdicts, pairs = dict[str, int](), list[Verdict](), list[tuple[float, ...]]()
+    units, verdicts, pairs = dict[str, int](), list[Verdict](), list[tuple[float, ...]]()
     for group, (item, label) in enumerate(kept):
         place, first = place_of(label.judgement.ranking), start[item.id]
         verdicts.append(Verdict(label.annotator, str(item.id), place, label.order))
-        prompt = prompts.setdefault(" ".join(map(str, item.metadata["prompt"])), len(prompts))
+        own = units.setdefault(content(item, unit), len(units))
         for i, j in combinations(sorted(range(len(place)), key=place.__getitem__), 2):
-            pairs.append((first + i, first + j, 0.5 if place[i] == place[j] else 1.0, group, prompt))
+            pairs.append((first + i, first + j, 0.5 if place[i] == place[j] else 1.0, group, own))
     columns = torch.tensor(pairs, dtype=torch.double)
     chosen, rejected, groups, number = columns[:, [0, 1, 3, 4]].long().T
-    sides = torch.tensor([part(prompt, seed, shares=(1 - HELD_OUT, HELD_OUT)) == 1 for prompt in prompts])
+    sides = torch.tensor([part(text, seed, shares=(1 - HELD_OUT, HELD_OUT)) == 1 for text in units])
     preference = Preference(rollout, chosen, rejected, columns[:, 2].float(), torch.zeros(len(pairs)), groups)
-    labels = Labels(preference, number, sides[number], verdicts, len(kept), left_out)
+    labels = Labels(preference, unit, number, sides[number], verdicts, len(kept), left_out)
     check_enough(labels)
     return labels
 
@@ -115,12 +130,12 @@ def check_enough(labels: Labels) -> None:
     """Refuse what is too little to learn from and to be judged by.
 
     Raises:
-        Refusal: at fewer than ten prompts with a preference on either side.
+        Refusal: at fewer than ten prompts, or items, with a preference on either side.
     """
     won = labels.preference.label == 1
-    learned, held = (len(labels.prompts[won & side].unique()) for side in (~labels.held, labels.held))
+    learned, held = (len(labels.units[won & side].unique()) for side in (~labels.held, labels.held))
     if min(learned, held) < FEWEST:
         raise Refusal(
-            f"Too few labels: preferences on {learned} prompts to learn from and {held} to be judged by, and each "
-            f"takes {FEWEST} or more; label about {4 * FEWEST + 20} prompts."
+            f"Too few labels: preferences on {learned} {labels.unit} to learn from and {held} to be judged by, and "
+            f"each takes {FEWEST} or more; label about {4 * FEWEST + 20} {labels.unit}."
         )
