@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import killick
 from killick import refusal, types
@@ -15,3 +16,14 @@ def test_what_needs_no_tensors_loads_no_torch() -> None:
     """Preference files are read in a fraction of the second that torch takes to load."""
     code = "import sys, killick.preferences.files, killick.preferences.text_pairs; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_commands_on_preference_files_load_no_torch(tmp_path: Path) -> None:
+    """`prefs check` and `prefs stats` to their end, as a user gives them."""
+    file = tmp_path / "pairs.jsonl"
+    file.write_text('{"prompt": "p", "chosen": "x", "rejected": "y"}\n' * 2, encoding="utf-8")
+    for word, said in (("check", "0 of 2 rows bad"), ("stats", "rows   ")):
+        code = f"import sys; from killick.cli import main; main(['prefs', {word!r}, {str(file)!r}]);"
+        code += "sys.exit('torch' in sys.modules)"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert (done.returncode, said in done.stdout) == (0, True), done.stderr

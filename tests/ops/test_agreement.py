@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from killick.ops.agreement import (
     cohen_kappa,
-    fair_coin_p,
     krippendorff_alpha,
-    share_interval,
     squared_distance,
 )
 
@@ -101,35 +99,7 @@ def test_where_nothing_varies_agreement_is_no_number() -> None:
     assert math.isnan(cohen_kappa(same[:0], same[:0]))
 
 
-def test_the_chance_that_a_fair_coin_strays_as_far() -> None:
-    """None of 5: 2 / 32. 8 of 10: 2 (45 + 10 + 1) / 1024. Half of ten is never strange; no throw at all neither."""
-    assert fair_coin_p(0, 5) == pytest.approx(2 / 32)
-    assert fair_coin_p(8, 10) == pytest.approx(2 * 56 / 1024)
-    assert fair_coin_p(2, 10) == pytest.approx(fair_coin_p(8, 10))
-    assert fair_coin_p(5, 10) == 1.0
-    assert fair_coin_p(0, 0) == 1.0
-    assert fair_coin_p(60_000, 100_000) < 1e-300
-
-
-def test_the_interval_of_a_share_that_was_never_seen() -> None:
-    """Wilson's upper end at no hit is z^2 / (n + z^2): 3.841459 / 13.841459 = .277533 at n = 10."""
-    low, high = share_interval(0, 10)
-    assert low == pytest.approx(0, abs=1e-12)
-    assert high == pytest.approx(0.277533, abs=1e-6)
-    assert share_interval(0, 0) == (0.0, 1.0)
-
-
 # Invariants
-
-
-@modest
-@given(st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
-def test_the_ends_of_an_interval_are_as_far_as_z_deviations(drawn: tuple[int, int]) -> None:
-    """At an end p inside (0, 1) the observed share lies 1.959964 deviations of p from p: Wilson's definition."""
-    hits, trials = drawn
-    for p in share_interval(hits, trials):
-        if 1e-9 < p < 1 - 1e-9:
-            assert abs(hits / trials - p) == pytest.approx(1.959964 * math.sqrt(p * (1 - p) / trials), rel=1e-5)
 
 
 @modest

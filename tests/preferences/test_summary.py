@@ -6,7 +6,7 @@ import pytest
 
 from killick.preferences.formats.reading import read
 from killick.preferences.rows import PreferenceRow, Turns
-from killick.preferences.summary import Summary, overlap, wilson
+from killick.preferences.summary import Summary, overlap
 
 
 def compared(prompt: str, first: str, second: str, preference: str, **more: Any) -> PreferenceRow:
@@ -75,15 +75,6 @@ def test_a_pair_falls_into_the_bin_of_its_ratio(long: int, bin_: int) -> None:
     found = counted(compared("p", "x" * 10, "y" * long, "second"))["longer_wins_by_length"]
     assert [each["pairs"] for each in found] == [int(place == bin_) for place in range(6)]
     assert found[bin_]["share"] == 1.0
-
-
-def test_the_interval_of_a_share() -> None:
-    """Wilson's for 8 of 10, worked by hand with z = 1.96: centre (.8 + .19208) / 1.38416, reach .22593."""
-    low, high = wilson(8, 10)
-    assert low == pytest.approx(0.4902, abs=5e-4)
-    assert high == pytest.approx(0.9433, abs=5e-4)
-    assert wilson(0, 0) == (0.0, 1.0)
-    assert wilson(0, 5)[0] == pytest.approx(0, abs=1e-12)
 
 
 def test_prompts_in_two_files_are_found_whatever_their_case_and_outer_spaces() -> None:

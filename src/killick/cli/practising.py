@@ -11,7 +11,7 @@ from killick.models.asking import Answer, Asking, Question
 from killick.models.words import SPECIAL
 from killick.recipes.brand_preferences import Speaker, preference_rows, preferences, speaker
 from killick.recipes.brand_served import NAME, text_reward
-from killick.types import Refusal
+from killick.refusal import Refusal
 from killick.web.practice import Practice
 from killick.worlds.brand import chat, described, review
 

@@ -10,7 +10,8 @@ from itertools import combinations
 
 import torch
 
-from killick.ops.agreement import cohen_kappa, fair_coin_p, krippendorff_alpha, share_interval
+from killick.ops.agreement import cohen_kappa, krippendorff_alpha
+from killick.ops.shares import fair_coin_p, share_interval
 from killick.preferences.noise import Noise, noise
 from killick.preferences.verdicts import Verdict, by_item, latest
 

@@ -5,28 +5,14 @@ Memory holds one hash for each distinct row and prompt, and no text.
 
 from collections import Counter
 from dataclasses import dataclass, field
-from math import sqrt
 from typing import Any
 
+from killick.ops.shares import share_interval
 from killick.preferences.rows import PreferenceRow, fingerprint, judged_pairs, prompt_key, prompt_text, response_texts
 from killick.preferences.text_pairs import Seen, same
 
 EDGES = (1.1, 1.25, 1.5, 2.0, 3.0)
 """Bounds of the bins of length: characters of the longer response over those of the shorter."""
-
-
-def wilson(wins: int, count: int) -> tuple[float, float]:
-    """95 % interval of a share; 0 to 1 where nothing was counted.
-
-    Source: Wilson 1927.
-    """
-    if not count:
-        return 0.0, 1.0
-    z = 1.959964
-    share, inside = wins / count, z * z / count
-    middle = (share + inside / 2) / (1 + inside)
-    reach = z * sqrt(share * (1 - share) / count + inside / count / 4) / (1 + inside)
-    return middle - reach, middle + reach
 
 
 @dataclass
@@ -121,7 +107,7 @@ def rate(wins: int, pairs: int) -> dict[str, Any]:
     """A share with its 95 % interval; null where nothing was counted."""
     if not pairs:
         return {"share": None, "low": None, "high": None, "pairs": 0}
-    low, high = wilson(wins, pairs)
+    low, high = share_interval(wins, pairs)
     return {"share": wins / pairs, "low": low, "high": high, "pairs": pairs}
 
 
