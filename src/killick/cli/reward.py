@@ -116,7 +116,9 @@ def ceiling_line(facts: dict[str, Any]) -> str:
     """The ceiling with its interval, or why there is none; and how many ties it does not count."""
     ties = f"; {facts['ties']} ties do not count for it" if facts["ties"] else ""
     if facts["ceiling"] is None:
-        return f"ceiling   not known: it takes preferences of two annotators on the same items (--overlap 2){ties}"
+        return (
+            f"ceiling   not known: it takes more items with preferences of two annotators or more (--overlap 2){ties}"
+        )
     return (
         f"ceiling   {facts['ceiling']:.3f}  [{facts['ceiling_low']:.3f}, {facts['ceiling_high']:.3f}]  "
         f"from the annotators' agreement (kappa {facts['kappa']:.2f} per deviation of quality){ties}"
