@@ -218,7 +218,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say_in_full(design: str) -> N
         "tournament": (lambda seed: tournament(100, seed, kappas=three, responses=16), three),
     }[design]
     hits = covered(make, kappas, datasets=100)
-    assert min(hits.values()) >= fewest(100, 0.95) == 88, hits
+    assert min(hits.values()) >= fewest(100, 0.95) == 87, hits
 
 
 @pytest.mark.slow
