@@ -2,6 +2,7 @@
 
 import csv
 import json
+import random
 import sys
 from pathlib import Path
 
@@ -18,6 +19,9 @@ def score(text):
 
 def people(prompt, text):
     return -abs(len(text.split()) - 6) - text.count("promise") + len(prompt) % 2
+
+def noise(text):
+    return float(text.split()[-1])
 
 def failing(text):
     if "cold" in text:
@@ -89,6 +93,18 @@ def test_the_same_seed_gives_the_same_table_and_more_prompts_than_shown_are_coun
     assert said.out != killick(*words, "--seed", "1").out
     assert "31 prompts, of which 20 are shown" in " ".join(said.out.split())
     assert "30 of 31 prompts have responses enough for n = 2" in " ".join(said.out.split())
+
+
+def test_noise_is_not_told_as_a_turn(killick: Command, folder: Path) -> None:
+    """Lengths and letters that know nothing of each other: gold is highest somewhere, and that is all."""
+    draws = random.Random(0)
+    rows = "".join(f"{prompt},{'word ' * draws.randint(1, 60)}{draws.random():.6f}\n"
+                   for prompt in range(12) for _ in range(16))  # fmt: skip
+    (folder / "noise.csv").write_text("prompt,response\n" + rows, encoding="utf-8")
+    said = killick("best-of", "--candidates", "noise.csv", "--reward", "rubric:score", "--gold", "rubric:noise")
+    told = " ".join(said.out.split())
+    assert "Gold turns" not in told
+    assert "but whether it turns there is not sure: the interval reaches n = 16." in told
 
 
 @pytest.mark.parametrize(

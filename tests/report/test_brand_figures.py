@@ -112,15 +112,6 @@ def test_a_curve_that_has_not_turned_says_so_and_other_seeds_are_faint(tmp_path:
     assert [heights(line)[0] for line in faint] == pytest.approx([0.1, 0.2])
 
 
-def test_a_turn_whose_interval_reaches_the_end_of_the_pool_is_not_told_as_one(tmp_path: Path) -> None:
-    """Gold is best at 4 of 16, but at 16 in one resample of forty."""
-    head = curve(4, 0) | {"top_interval": [2, 16]}
-    put(folder(tmp_path) / "stages.json", {"0": {"curves": {"head": head, "reviewer": curve(16, 0)}}})
-    picture = made(tmp_path)["best-of-n"]
-    assert picture is not None
-    assert "has not surely turned by the end of the pool" in picture.caption
-
-
 def test_flaws_stand_against_kl_with_a_panel_an_arm(tmp_path: Path) -> None:
     """Smoothed over five steps at the ends over three: KL .5 (the mean of 0, .5 and 1) at first, 9 at last."""
     picture = made(folder(tmp_path))["flaws-against-kl"]

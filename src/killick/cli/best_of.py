@@ -167,7 +167,10 @@ def turn_words(along: "Curve") -> str:
     between = f" (95 % of the resamples put it between {low} and {high})" if along.prompts > 1 else ""
     if along.turns:
         return f"Gold turns: it is highest at n = {along.top}{between}, and choosing among more makes it worse."
-    return f"Gold does not turn up to n = {along.top}: there it is highest{between}."
+    if along.top == along.points[-1].n:
+        return f"Gold does not turn up to n = {along.top}: there it is highest{between}."
+    unsure = f"the interval reaches n = {high}" if along.prompts > 1 else "one prompt alone has no interval"
+    return f"Gold is highest at n = {along.top}{between}, but whether it turns there is not sure: {unsure}."
 
 
 def tell_winners(chosen: Sequence["Choice"], count: int) -> None:

@@ -72,8 +72,7 @@ def best_of_n(curves: list[Row]) -> Picture | None:
         figure.legend(*below.get_legend_handles_labels(), loc="outside lower center", ncols=2)
 
     end = first["points"][-1]
-    sure = first["turns"] and first["top_interval"][1] < end["n"]
-    falls = "falls again beyond it" if sure else "has not surely turned by the end of the pool"
+    falls = "falls again beyond it" if first["turns"] else "has not surely turned by the end of the pool"
     seeds = f" Faint lines are the other {len(curves) - 1} seeds." if len(curves) > 1 else ""
     caption = (
         f"The best of more answers by score: the proxy rises to {number(end['proxy'])} at n = {end['n']}, gold by the "
