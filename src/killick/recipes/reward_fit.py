@@ -9,7 +9,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from killick.models.weights import read, write
-from killick.ops.stats import bootstrap_interval
+from killick.ops.stats import bootstrap_interval, pair_credit
 from killick.preferences.noise import Noise, noise
 from killick.recipes.world_labels import Labels
 from killick.rewards.counts import Counts
@@ -88,8 +88,7 @@ def judged_by(
 ) -> dict[str, Any]:
     """Accuracy over held-out pairs with a winner, and its interval over prompts: pairs of one prompt move together."""
     scores, won = model(held.rollout), held.label == 1
-    chosen, rejected = scores[held.chosen[won]], scores[held.rejected[won]]
-    right = (chosen > rejected).double() + 0.5 * (chosen == rejected).double()
+    right = pair_credit(scores[held.chosen[won]], scores[held.rejected[won]])
     _, number = prompts[won].unique(return_inverse=True)
     sums = torch.zeros(int(number.max()) + 1, dtype=torch.double).index_add(0, number, right)
     low, high = bootstrap_interval(sums, generator, counts=number.bincount().double())
