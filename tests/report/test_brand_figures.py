@@ -113,7 +113,8 @@ def test_a_curve_that_has_not_turned_says_so_and_other_seeds_are_faint(tmp_path:
 
 
 def test_flaws_stand_against_kl_with_a_panel_an_arm(tmp_path: Path) -> None:
-    """Smoothed over five steps at the ends over three: KL .5 (the mean of 0, .5 and 1) at first, 9 at last."""
+    """Smoothed over five steps at the ends over three: KL .5 (the mean of 0, .5 and 1) at first, 9 at last.
+    The caption has the first two steps (.02 x 0 and 1) and the last six (14 to 19)."""
     picture = made(folder(tmp_path))["flaws-against-kl"]
     figure = painted(picture)
     assert [axes.get_title() for axes in figure.axes] == list(ARMS)
@@ -122,7 +123,7 @@ def test_flaws_stand_against_kl_with_a_panel_an_arm(tmp_path: Path) -> None:
     assert (material.get_ydata()[0], material.get_ydata()[-1]) == pytest.approx((0.02, 0.36))  # type: ignore[index]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == list(KINDS)
     assert picture is not None
-    assert "beta=0: product 0.40 to 0.40, repetition 0.50 to 0.50, material 0.02 to 0.36" in picture.caption
+    assert "beta=0: product 0.40 to 0.40, repetition 0.50 to 0.50, material 0.01 to 0.33" in picture.caption
 
 
 def test_one_arm_has_the_width_to_itself_and_three_leave_no_empty_axes(tmp_path: Path) -> None:

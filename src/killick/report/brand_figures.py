@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator
 
+from killick.ops.stats import ends
 from killick.report.picture import Picture
 from killick.report.reading import WINDOW, Arm, Row, Shown
 from killick.report.style import COLOURS, INK, marks
@@ -115,7 +116,7 @@ def flaws(shown: Shown) -> Picture | None:
     told = "; ".join(f"{arm.name}: {bargain(arm)}" for arm in arms)
     caption = (
         "The axes of KL differ. A line that falls is a flaw that the reward model sees; one that rises pays for it. "
-        f"From the first to the last iterations: {told}. Lines are means over {WINDOW} iterations."
+        f"From the first tenth of the iterations to the last third: {told}. Lines are means over {WINDOW} iterations."
     )
     return Picture("flaws-against-kl", "Which flaws PPO trades", caption, 1.3 + 1.5 * rows, paint)
 
@@ -129,8 +130,10 @@ def path(axes: Axes, arm: Arm, *, column: str, index: int, label: str) -> None:
 
 
 def bargain(arm: Arm) -> str:
-    """How each flaw's share moved."""
-    return ", ".join(
-        f"{kind} {number(float(arm.smooth(f'flaw_{kind}')[0]))} to {number(float(arm.smooth(f'flaw_{kind}')[-1]))}"
-        for kind in KINDS
-    )
+    """How each flaw's share moved, by the same ends as the table of the run."""
+    said = []
+    for kind in KINDS:
+        shares = arm.mean(f"flaw_{kind}")
+        before, after = ends(shares[np.isfinite(shares)].tolist())
+        said.append(f"{kind} {number(before)} to {number(after)}")
+    return ", ".join(said)
