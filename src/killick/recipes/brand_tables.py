@@ -94,7 +94,8 @@ def curves(told: Sequence[tuple[str, Found]]) -> Table:
     products = told[0][1]["curves"]["head"]["prompts"]
     return Table(
         "Best-of-n from one pool",
-        f"Proxy and gold of what the head keeps, with 95 % intervals over the {products} held-out products; KL in nats is at most its bound. The reviewer's own choice shows what there was to win. "
+        f"Proxy and gold of what the head keeps, with 95 % intervals over the {products} held-out products; KL "
+        "in nats is at most its bound. The reviewer's own choice shows what there was to win. "
         f"Gold by the head, {tops}.",
         ["seed", "n", "KL bound", "proxy", "low", "high", "gold", "low", "high", "reviewer's gold"],
         body,
