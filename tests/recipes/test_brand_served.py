@@ -10,7 +10,7 @@ from chatter import chatter, takes_the_place
 from killick.models.weights import write
 from killick.recipes.brand_preferences import preferences, split
 from killick.recipes.brand_rewards import FIT, fitted_head, scored
-from killick.recipes.brand_served import TextReward, load, save, text_reward
+from killick.recipes.brand_served import TextReward, load, opened, save, text_reward
 from killick.rewards.fit import FitConfig, Standardised
 from killick.types import Refusal
 from killick.worlds.brand import question
@@ -51,7 +51,7 @@ def test_a_served_head_comes_from_a_file_or_is_fitted(tmp_path: Path) -> None:
     """Both judge any text; the fitted one as the recipe's at that seed."""
     save(head(), tmp_path / "head.safetensors", speaks=SPEAKS)
     asked = ["Describe the Wren day pack .", "Why ?"], ["wool wool", ""]
-    kept = done(text_reward(tmp_path / "head.safetensors"))(*asked)
+    kept = opened(tmp_path / "head.safetensors")(*asked)
     assert kept == TextReward(head(), SPEAKS)(*asked)
     whole = split(done(preferences(SPEAKS, seed=3)), PRODUCTS)
     recipes, _ = done(fitted_head(SPEAKS, FIT, pairs=whole, seed=3))

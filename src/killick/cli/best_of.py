@@ -24,6 +24,8 @@ text, or of prompt and response, that returns a number, named as module:function
 
     killick best-of --candidates mails.csv --reward my_rubric:score --show-winners 20
 
+Or it is a folder with the brand's reward head, which killick models make brand-head --out DIR writes.
+
 The table for n = 1, 2, 4, ... estimates what best-of-n gives, unbiased from the pool you have. With --gold, a second
 opinion of what people really want, it shows whether choosing by the reward still helps, and at which n it turns."""
 PROMPTS = 20
@@ -36,8 +38,8 @@ class BestOf:
 
     Attributes:
         candidates: JSONL or CSV with the variants.
-        reward: module:function, a number for each text (or for prompt and response).
-        gold: module:function, what people really want of it.
+        reward: module:function, a number for each text (or for prompt and response); or a folder with brand-head.
+        gold: module:function or folder, what people really want of it.
         ns: 1, 2, 4, ... as far as half of the prompts have so many responses, where none are given.
         show_winners: how many winners to print, the highest reward first.
         seed: of the intervals' resamples.

@@ -9,7 +9,7 @@ from killick.recipes.brand_preferences import Speaker, preferences, speaker, spl
 from killick.recipes.brand_rewards import FIT, LIMIT, fitted_head, fresh_head, scored
 from killick.recipes.ledger import Note
 from killick.rewards.fit import Standardised
-from killick.types import Refusal, Reward
+from killick.types import Refusal
 from killick.worlds.brand import chat
 from killick.worlds.catalogue import PRODUCTS
 
@@ -25,7 +25,7 @@ class TextReward:
         speaks: whose tokenizer turns text into tokens; its unknown words are one token, `<unk>`.
     """
 
-    def __init__(self, reward: Reward, speaks: Speaker):
+    def __init__(self, reward: Standardised, speaks: Speaker):
         self.reward, self.speaks = reward, speaks
 
     def __call__(self, prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
@@ -44,22 +44,26 @@ class TextReward:
         return scored(self.reward, rollout).tolist()
 
 
-def text_reward(file: Path | None = None, *, seed: int = 0) -> Generator[Note, None, TextReward]:
-    """The reward head from a file, or as `killick run brand` fits it at a seed (from the cache; else in seconds).
+def text_reward(*, seed: int = 0) -> Generator[Note, None, TextReward]:
+    """The reward head as `killick run brand` fits it at a seed, from the cache or in seconds.
 
     Args:
-        file: one that `save` wrote.
-        seed: of the answers that it learns from, where there is no file.
+        seed: of the answers that it learns from.
+    """
+    speaks = speaker()
+    asked = yield from preferences(speaks, seed=seed)
+    head, _ = yield from fitted_head(speaks, FIT, pairs=split(asked, PRODUCTS), seed=seed)
+    return TextReward(head, speaks)
+
+
+def opened(file: Path) -> TextReward:
+    """The reward head that `save` wrote, ready to be asked.
 
     Raises:
         Refusal: where the file is none of ours, or belongs to another chat model.
     """
     speaks = speaker()
-    if file is not None:
-        return TextReward(load(file, speaks), speaks)
-    asked = yield from preferences(speaks, seed=seed)
-    head, _ = yield from fitted_head(speaks, FIT, pairs=split(asked, PRODUCTS), seed=seed)
-    return TextReward(head, speaks)
+    return TextReward(load(file, speaks), speaks)
 
 
 def save(reward: Standardised, path: Path, *, speaks: Speaker) -> None:

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from killick.models.weights import read, write
+from killick.models.weights import REWARD_FILE, read, write
 from killick.ops.stats import bootstrap_interval, pair_credit
 from killick.preferences.noise import Noise, noise
 from killick.recipes.world_labels import Labels
@@ -30,7 +30,7 @@ FITS = {
     "answers": FitConfig(steps=400, learning_rate=0.02),
 }
 """World -> how its reward model is fitted: as its recipe does it."""
-WEIGHTS, RESULTS = "reward.safetensors", "results.json"
+WEIGHTS, RESULTS = REWARD_FILE, "results.json"
 WorldReward: TypeAlias = Counts | Pooled | Head
 
 
