@@ -141,7 +141,7 @@ def test_text_never_becomes_markup(client: TestClient) -> None:
         assert "onerror=&#34;" in said.text
 
 
-@pytest.mark.parametrize("rewards", [(1.0, 1.0), (-1e300, 1e300), (0.0, 1e-9), (1e-300, 2e-300)])
+@pytest.mark.parametrize("rewards", [(1.0, 1.0), (-1e100, 1e100), (0.0, 1e-9), (1e-300, 2e-300)])
 def test_rewards_of_any_size_make_a_page(client: TestClient, rewards: tuple[float, float]) -> None:
     table = f"p_ref,reward,gold\n0.9,{rewards[0]},1\n0.1,{rewards[1]},0\n"
     said = client.post("/leash", data={"table": table, "beta": "1"})
@@ -269,3 +269,29 @@ def test_every_field_has_a_name_and_the_page_one_heading(tab: Page, address: str
     expect(tab.get_by_role("table")).to_have_count(2)
     tab.keyboard.press("Tab")
     expect(tab.locator(".skip")).to_be_focused()
+
+
+def test_the_ring_of_the_slider_in_focus_stands_clear_of_what_is_above_and_below(tab: Page, address: str) -> None:
+    tab.goto(f"{address}/leash")
+    slider = tab.locator("input[type=range]")
+    slider.focus()
+    ring = slider.evaluate(
+        "e => parseFloat(getComputedStyle(e).outlineWidth) + parseFloat(getComputedStyle(e).outlineOffset)"
+    )
+    place, ends, box = (
+        tab.locator(name).first.bounding_box() for name in ("input[type=range]", ".ends", ".beta input[type=number]")
+    )
+    assert place is not None
+    assert ends is not None
+    assert box is not None
+    assert ring > 0
+    assert box["y"] + box["height"] <= place["y"] - ring
+    assert place["y"] + place["height"] + ring <= ends["y"]
+
+
+def test_a_reward_that_no_computer_can_raise_to_a_power_is_told_and_not_a_fault(client: TestClient) -> None:
+    """Rewards of 1e308 either side once made the page answer 500."""
+    far = OWN.replace(",3,", ",1e308,").replace(",1,", ",-1e308,")
+    said = client.post("/leash", data={"table": far, "beta": "1"})
+    assert said.status_code == 422
+    assert "Line 3, column reward" in said.text
