@@ -48,7 +48,7 @@ def cells(config: Config) -> list[Cell]:
 def seconds(config: Config) -> float:
     """Rough CPU seconds of a run on one core of 2023, for the announcement."""
     drawn = (0.2 + 0.012 * config.draws) * config.reinforce.iterations / 30 if config.draws else 0
-    return 5 + 0.0022 * sum(cell.steps for cell in cells(config)) + drawn * len(config.seeds)
+    return 6 + 0.0016 * sum(cell.steps for cell in cells(config)) + drawn * len(config.seeds)
 
 
 Scores = dict[str, Float[Tensor, "4 8"]]
