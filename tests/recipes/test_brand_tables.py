@@ -90,7 +90,7 @@ def test_the_curve_of_each_seed_stands_with_its_intervals_and_where_gold_is_high
     assert table.rows[0] == [9, 1, 0.0, 0.0, -0.1, 0.3, -1.8, -2.5, -1.5, -1.8]
     assert [row[:3] for row in table.rows] == [[9, 1, 0.0], [9, 2, 0.193], [10, 1, 0.0], [10, 2, 0.193]]
     assert "over the 72 held-out products" in table.note
-    assert "seed 9: highest at n = 2 (95 % between 1 and 2), the end of the pool;" in table.note
+    assert "seed 9: highest at n = 2 (95 % between 1 and 2), the end of the curve;" in table.note
     assert "seed 10: highest at n = 1 (95 % between 1 and 2), not sure to fall beyond." in table.note
     sure = {"top": 1, "top_interval": [1, 1], "turns": True, "points": [{"n": 1}, {"n": 4}]}
     assert turn(sure) == "highest at n = 1 (95 % between 1 and 1), surely falls beyond"
