@@ -107,7 +107,9 @@ def turn(curve: Found) -> str:
     low, high = curve["top_interval"]
     sure = "surely falls beyond" if curve["turns"] else "not sure to fall beyond"
     at_end = curve["top"] == curve["points"][-1]["n"]
-    return f"highest at n = {curve['top']} (95 % between {low} and {high}), {'the end of the curve' if at_end else sure}"
+    return (
+        f"highest at n = {curve['top']} (95 % between {low} and {high}), {'the end of the curve' if at_end else sure}"
+    )
 
 
 def means(told: Sequence[tuple[str, Found]]) -> Table | None:
