@@ -12,7 +12,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from killick.web.pages import index
+from killick.web.pages import index, whole
 from killick.web.reference import reference
 
 STATIC = Path(__file__).parent / "static"
@@ -62,7 +62,7 @@ def invalid(_: Request, error: Exception) -> JSONResponse:
 
 def plain(text: str) -> str:
     """What a sender named, short, and without the halves of characters that no reply can carry."""
-    return text[:300].encode(errors="replace").decode()
+    return whole(text[:300])
 
 
 def refused(_: Request, error: Exception) -> JSONResponse:
