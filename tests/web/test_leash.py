@@ -155,7 +155,7 @@ def test_half_a_character_is_told_and_the_rest_comes_back(client: TestClient, te
 def test_a_table_may_be_as_long_as_a_body_and_a_longer_one_is_refused_in_one_way(client: TestClient, kind: str) -> None:
     """Twenty long answers of 1.9 MB together, then of 2.1: one bound, one sentence, however the form is sent."""
     for size, status in ((1_900_000, 200), (2_100_000, 413)):
-        table = "answer,p_ref,reward\n" + "".join(f"{size // 20 * 'x'},0.05,{row}\n" for row in range(20))
+        table = "answer,p_ref,reward\n" + "".join(f"{row}{size // 20 * 'x'},0.05,{row}\n" for row in range(20))
         form = {"data": {"table": table}} if kind == "typed" else part(table, "utf-8")
         said = client.post("/leash", **form)
         assert said.status_code == status

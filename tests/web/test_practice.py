@@ -280,7 +280,28 @@ def test_the_page_of_the_api_has_examples_that_work(client: TestClient) -> None:
         model = {"generate": {"model": "echo"}, "reward": {"model": "length"}}.get(path, {})
         said = client.post(f"/v1/{path}", json=example | model)
         assert said.status_code == 200, said.text
-        assert set(page["paths"][f"/v1/{path}"]["post"]["responses"]) == {"200", "403", "413", "415", "422"}
+        assert set(page["paths"][f"/v1/{path}"]["post"]["responses"]) == {"200", "403", "413", "415", "421", "422"}
+    gets = {
+        path: set(page["paths"][path]["get"]["responses"]) for path in page["paths"] if "get" in page["paths"][path]
+    }
+    assert gets == {
+        "/healthz": {"200", "421"}, "/v1/models": {"200", "421"}, "/v1/preferences": {"200", "421", "422"}}  # fmt: skip
+
+
+def test_a_foreign_or_missing_host_is_refused_as_the_page_of_the_api_says() -> None:
+    """Whatever is asked for: the status and the form of each route's own page."""
+    offers = Practice(lambda: PAIRS, {}, {"length": length})
+    client = TestClient(build([practice(offers)], hosts=["127.0.0.1"]), base_url="http://127.0.0.1:8000")
+    page = client.get("/openapi.json").json()
+    for path, methods in page["paths"].items():
+        for method, operation in methods.items():
+            for host, reason in (("elsewhere.example", "not called elsewhere.example"), ("", "names no host")):
+                said = client.request(method, path, headers={"host": host})
+                assert said.status_code == 421
+                (error,) = said.json()["errors"]
+                assert (error["field"], reason in error["reason"]) == ("host", True)
+                told = operation["responses"]["421"]["content"]["application/json"]["schema"]
+                assert told == {"$ref": "#/components/schemas/Errors"}
 
 
 def post(client: TestClient, path: str, body: bytes) -> Any:

@@ -31,7 +31,7 @@ from killick.web.practice_forms import (
     Scores,
     Written,
 )
-from killick.web.strict import REFUSALS, StrictRoute, wrong
+from killick.web.strict import ANYWHERE, REFUSALS, StrictRoute, wrong
 from killick.web.together import Together
 from killick.worlds.brand import review
 from killick.worlds.wording import Phrases, sentences
@@ -77,7 +77,7 @@ def practice(offers: Practice) -> APIRouter:
 def give(router: APIRouter, offers: Practice) -> None:
     """What there is: preferences, and models by name."""
 
-    @router.get("/preferences", responses={422: REFUSALS[422]})
+    @router.get("/preferences", responses=ANYWHERE | {422: REFUSALS[422]})
     def preferences(
         product: Annotated[
             str, Query(max_length=PRODUCT, description="Words of a product: a name, a kind or both.")
@@ -89,7 +89,7 @@ def give(router: APIRouter, offers: Practice) -> None:
         rows = about(product, offers.preferences())
         return Preferences(data=[Pair(**row) for row in rows[offset : offset + limit]], total=len(rows))
 
-    @router.get("/models")
+    @router.get("/models", responses=ANYWHERE)
     async def models() -> Models:
         """Names that /v1/generate and /v1/reward take."""
         kinds = [*((name, "language") for name in offers.models), *((name, "reward") for name in offers.rewards)]
