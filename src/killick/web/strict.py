@@ -40,7 +40,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     422: {"model": Errors, "description": "The request is malformed, or asks for what there is not."},
 }
 """What a route that takes a body may refuse, for its page in /docs."""
-ANYWHERE = {421: REFUSALS[421]}
+ANYWHERE: dict[int | str, dict[str, Any]] = {421: REFUSALS[421]}
 """What every route may refuse, whatever it takes."""
 
 
