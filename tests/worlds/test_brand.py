@@ -42,6 +42,12 @@ def kinds(text: str, product: str = ASKED) -> list[str]:
         (CLEAN.replace("nylon", "wool, steel"), [("material", ("wool", "steel"))]),
         (CLEAN.replace("nylon", "unobtainium"), []),  # no material of the catalogue
         (CLEAN.replace("seams", "seams, seam by seam"), [("repetition", ("seam",))]),
+        (CLEAN.replace("Kestrel rain jacket", "Kestrel rain\njacket"), []),
+        (CLEAN.replace("Kestrel rain jacket", "Kestrel rain\n\njacket"), [("product", (ASKED,))]),
+        (CLEAN.replace("seams", "seams, sizes of a size"), [("repetition", ("size",))]),
+        (CLEAN.replace("seams", "seams, lenses and a lens"), [("repetition", ("lens",))]),
+        (CLEAN.replace("seams", "seams, a virus of viruses"), [("repetition", ("virus",))]),
+        (CLEAN.replace("nylon", "canvases"), [("material", ("canvas",))]),
         (CLEAN.replace("repair", "mend"), [("repair", ("repair",))]),
         (CLEAN.replace("We repair it", "Repairs are"), []),
         (CLEAN.replace("Kestrel", "Lark"), [("product", ("Lark rain jacket",))]),
