@@ -29,7 +29,7 @@ class Flaw:
     """One guideline broken.
 
     Args:
-        kind: the guideline: product, repetition, material or repair.
+        kind: the guideline, by its name in `catalogue.FLAWS`.
         words: what broke it: what stands there and should not, or what should and does not.
         reason: the same as a sentence's end.
     """
