@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from killick.recipes.brand_preferences import FLAWS
 from killick.recipes.brand_tables import bargain, tables, turn
 from killick.recipes.ledger import Row
+from killick.worlds.catalogue import FLAWS
 
 WAYS = [
     {"accuracy": 0.7, "agreement": 1.0, "learned_accuracy": 0.9, "loss": 0.1, "squared": 9.0, "way": "Adam"},

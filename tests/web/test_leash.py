@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from html import unescape
+from typing import Any
 
 import pytest
 import uvicorn
@@ -130,6 +131,35 @@ def test_a_table_that_cannot_be_read_is_told_and_not_lost(client: TestClient) ->
     ):
         said = client.post("/leash", data={"beta": "1"}, files={"file": ("own.csv", data, "text/csv")})
         assert (said.status_code, part in said.text) == (422, True)
+
+
+def part(text: str, charset: str) -> dict[str, Any]:
+    """A form with the table in another charset."""
+    lines = ("--x", 'content-disposition: form-data; name="table"', "", text, "--x--", "")
+    return {
+        "content": "\r\n".join(lines).encode(),
+        "headers": {"content-type": f"multipart/form-data; boundary=x; charset={charset}"},
+    }
+
+
+@pytest.mark.parametrize(("text", "line"), [("", 1), (OWN, 6)])
+def test_half_a_character_is_told_and_the_rest_comes_back(client: TestClient, text: str, line: int) -> None:
+    """A charset that knows escapes makes six letters half a character, which no UTF-8 holds."""
+    said = client.post("/leash", **part(text + r"\ud800,1,1", "unicode_escape"))
+    assert said.status_code == 422
+    assert f"Line {line} holds half a character" in said.text
+    assert f"{text}?,1,1</textarea>" in unescape(said.text)
+
+
+@pytest.mark.parametrize("kind", ["typed", "multipart"])
+def test_a_table_may_be_as_long_as_a_body_and_a_longer_one_is_refused_in_one_way(client: TestClient, kind: str) -> None:
+    """Twenty long answers of 1.9 MB together, then of 2.1: one bound, one sentence, however the form is sent."""
+    for size, status in ((1_900_000, 200), (2_100_000, 413)):
+        table = "answer,p_ref,reward\n" + "".join(f"{row}{size // 20 * 'x'},0.05,{row}\n" for row in range(20))
+        form = {"data": {"table": table}} if kind == "typed" else part(table, "utf-8")
+        said = client.post("/leash", **form)
+        assert said.status_code == status
+    assert said.json() == {"errors": [{"field": "body", "reason": "A body may have 2000000 bytes at most."}]}
 
 
 def test_text_never_becomes_markup(client: TestClient) -> None:

@@ -15,7 +15,7 @@ from killick.models.value import Critic
 from killick.recipes import brand_tables
 from killick.recipes.brand_best_of_n import best_of, counts, promises
 from killick.recipes.brand_claims import CLAIMS
-from killick.recipes.brand_preferences import FLAWS, K, Speaker, preferences, speaker, split
+from killick.recipes.brand_preferences import K, Speaker, preferences, speaker, split
 from killick.recipes.brand_rewards import FIT, fitted_head, fitted_scalar, marks
 from killick.recipes.cells import Begun, Cell, Seen, answers_shown
 from killick.recipes.claims import judge
@@ -26,7 +26,7 @@ from killick.recipes.tables import Table
 from killick.rewards.fit import FitConfig, Standardised
 from killick.types import Refusal
 from killick.worlds.brand import question
-from killick.worlds.catalogue import PRODUCTS
+from killick.worlds.catalogue import FLAWS, PRODUCTS
 from killick.worlds.copywriting import WRITTEN
 
 

@@ -5,9 +5,10 @@ from statistics import fmean
 from typing import Any
 
 from killick.ops.stats import ends
-from killick.recipes.brand_preferences import FLAWS, K
+from killick.recipes.brand_preferences import K
 from killick.recipes.ledger import Row
 from killick.recipes.tables import Table, by_arm
+from killick.worlds.catalogue import FLAWS
 
 Found = Mapping[str, Any]
 

@@ -14,10 +14,9 @@ from killick.report.picture import Picture
 from killick.report.reading import WINDOW, Arm, Row, Shown
 from killick.report.style import COLOURS, INK, marks
 from killick.report.words import number
+from killick.worlds.catalogue import FLAWS
 
 Maker = Callable[[], Picture | None]
-KINDS = ("product", "repetition", "material", "repair")
-"""Of flaws, as the ledger's columns `flaw_...` name them."""
 TICKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
@@ -91,7 +90,7 @@ def low_high(curve: Row) -> str:
 
 def flaws(shown: Shown) -> Picture | None:
     """How often answers have each flaw, against the KL that PPO has spent: a panel an arm."""
-    arms = [arm for arm in shown.arms if arm.has("kl") and all(arm.has(f"flaw_{kind}") for kind in KINDS)]
+    arms = [arm for arm in shown.arms if arm.has("kl") and all(arm.has(f"flaw_{kind}") for kind in FLAWS)]
     if not arms:
         return None
     wide = min(2, len(arms))
@@ -100,7 +99,7 @@ def flaws(shown: Shown) -> Picture | None:
     def paint(figure: Figure) -> None:
         grid = figure.subplots(rows, wide, sharey=True, squeeze=False).flatten()
         for place, (axes, arm) in enumerate(zip(grid, arms, strict=False)):
-            for index, kind in enumerate(KINDS):
+            for index, kind in enumerate(FLAWS):
                 path(axes, arm, column=f"flaw_{kind}", index=index, label=kind)
             axes.set_title(arm.name)
             axes.set_ylim(-0.03, 1.03)
@@ -132,7 +131,7 @@ def path(axes: Axes, arm: Arm, *, column: str, index: int, label: str) -> None:
 def bargain(arm: Arm) -> str:
     """How each flaw's share moved, by the same ends as the table of the run."""
     said = []
-    for kind in KINDS:
+    for kind in FLAWS:
         shares = arm.mean(f"flaw_{kind}")
         before, after = ends(shares[np.isfinite(shares)].tolist())
         said.append(f"{kind} {number(before)} to {number(after)}")
