@@ -148,6 +148,7 @@ def test_rate_and_time_left_follow_from_the_steps_seen(monkeypatch: pytest.Monke
 
 def test_numbers_have_three_decimals_and_nothing_is_a_dash() -> None:
     assert [number(value) for value in (None, 0.0, -1.23456)] == ["-", "0.000", "-1.235"]
+    assert [number(value) for value in (999999999.0, 1e9, -1e100)] == ["999999999.000", "1.000e+09", "-1.000e+100"]
 
 
 # The end

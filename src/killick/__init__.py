@@ -65,6 +65,7 @@ _HOMES = {
     "TransformerConfig": "models.transformer",
     "TransformerPolicy": "models.policy",
     "Turn": "preferences.rows",
+    "Unread": "models.asking",
     "Value": "types",
     "Verdict": "preferences.verdicts",
     "Vocabulary": "types",

@@ -112,8 +112,8 @@ class Clock:
 
 
 def number(value: float | None) -> str:
-    """Three decimals, or a dash."""
-    return "-" if value is None else f"{value:.3f}"
+    """Three decimals, or a dash; what would have more than nine digits before the point, as a power of ten."""
+    return "-" if value is None else f"{value:.3f}" if abs(value) < 1e9 else f"{value:.3e}"
 
 
 def told(value: str | int | float | None) -> str:

@@ -140,6 +140,19 @@ def test_the_n_where_gold_turns_is_that_of_the_five_answers() -> None:
     assert curve.top_interval == (2, 4)
 
 
+def test_noise_does_not_turn() -> None:
+    """Scores and gold that know nothing of each other: the highest n is anywhere, so no turn is sure."""
+    scores, gold = torch.randn(2, 12, 16, generator=seeded(0))
+    curve = best_of_n_curve(scores, gold, ns=(1, 2, 4, 8, 16), generator=seeded())
+    assert (curve.top, curve.top_interval, curve.turns) == (2, (1, 16), False)
+
+
+def test_one_prompt_alone_is_never_sure_of_a_turn() -> None:
+    scores = torch.arange(4.0)[None]
+    assert not best_of_n_curve(scores, -scores, ns=(1, 4), generator=seeded()).turns
+    assert best_of_n_curve(scores.expand(2, 4), -scores.expand(2, 4), ns=(1, 4), generator=seeded()).turns
+
+
 def test_without_gold_nothing_turns_and_the_proxy_is_the_same() -> None:
     scores = torch.rand(6, 8, generator=seeded(3))
     with_gold = best_of_n_curve(scores, -scores, ns=(1, 8), generator=seeded())

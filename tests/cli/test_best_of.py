@@ -2,11 +2,15 @@
 
 import csv
 import json
+import random
+import re
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 
+from chatter import takes_the_place
 from commands import Command, command
 
 killick = pytest.fixture(command)
@@ -18,6 +22,9 @@ def score(text):
 
 def people(prompt, text):
     return -abs(len(text.split()) - 6) - text.count("promise") + len(prompt) % 2
+
+def noise(text):
+    return float(text.split()[-1])
 
 def failing(text):
     if "cold" in text:
@@ -91,6 +98,18 @@ def test_the_same_seed_gives_the_same_table_and_more_prompts_than_shown_are_coun
     assert "30 of 31 prompts have responses enough for n = 2" in " ".join(said.out.split())
 
 
+def test_noise_is_not_told_as_a_turn(killick: Command, folder: Path) -> None:
+    """Lengths and letters that know nothing of each other: gold is highest somewhere, and that is all."""
+    draws = random.Random(0)
+    rows = "".join(f"{prompt},{'word ' * draws.randint(1, 60)}{draws.random():.6f}\n"
+                   for prompt in range(12) for _ in range(16))  # fmt: skip
+    (folder / "noise.csv").write_text("prompt,response\n" + rows, encoding="utf-8")
+    said = killick("best-of", "--candidates", "noise.csv", "--reward", "rubric:score", "--gold", "rubric:noise")
+    told = " ".join(said.out.split())
+    assert "Gold turns" not in told
+    assert "but whether it turns there is not sure: the interval reaches n = 16." in told
+
+
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
@@ -98,7 +117,7 @@ def test_the_same_seed_gives_the_same_table_and_more_prompts_than_shown_are_coun
         (["--candidates", "nowhere.csv", "--reward", "rubric:score"], ["nowhere.csv cannot be read"]),
         (["--candidates", "rubric.py", "--reward", "rubric:score"], ["Line 1 names no response"]),
         (["--candidates", "mails.jsonl", "--reward", "rubric:scor"], ["is it score?"]),
-        (["--candidates", "mails.jsonl", "--reward", "."], ["is a folder", "module:function"]),
+        (["--candidates", "mails.jsonl", "--reward", "."], ["is a folder without reward.safetensors", "brand-head"]),
         (["--candidates", "mails.jsonl", "--reward", "rubric:failing"], ["line 1", "response 2", "judge is away"]),
         (["--candidates", "mails.jsonl", "--reward", "rubric:score", "--gold", "rubric:failing"], ["--gold", "line 1"]),
         (["--candidates", "mails.jsonl", "--reward", "rubric:score", "--ns", "8"], ["--ns goes to 8", "more than 4"]),
@@ -116,8 +135,26 @@ def test_what_cannot_be_is_one_sentence(killick: Command, folder: Path, words: l
         assert part in said.err
 
 
+def test_the_page_shows_how_a_head_chooses(killick: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """File and commands as docs/best-of-n.md has them; a very small speaker stands in for the chat model."""
+    takes_the_place(monkeypatch)
+    page = (Path(__file__).parents[2] / "docs" / "best-of-n.md").read_text(encoding="utf-8")
+    part = page.partition("### By a reward model")[2].partition("## The exact leash")[0]
+    table, commands = re.findall(r"```(?:csv|bash)\n(.*?)```", part, re.DOTALL)
+    (tmp_path / "copy.csv").write_text(table, encoding="utf-8")
+    threads = torch.get_num_threads()
+    said = [killick(*line.split()[1:]) for line in commands.splitlines()]
+    torch.set_num_threads(threads)
+    assert [(each.status, each.err) for each in said] == [(0, ""), (0, "")]
+    assert said[0].out.endswith("brand-head is in head.\n")
+    assert [path.name for path in (tmp_path / "head").iterdir()] == ["reward.safetensors"]
+    assert said[1].out.count("Describe the Kestrel rain jacket .") == 2  # in the table and among the winners
+    gold = killick("best-of", "--candidates", "copy.csv", "--reward", "head", "--gold", "head")
+    assert "Gold does not turn up to n = 2" in gold.out
+
+
 def test_its_help_shows_both_forms_of_a_file(killick: Command) -> None:
     said = killick("best-of", "--help")
     assert said.status == 0
-    for word in ('"responses": [...]', "module:function", "--show-winners", "--gold"):
+    for word in ('"responses": [...]', "module:function", "brand-head", "--show-winners", "--gold"):
         assert word in said.out

@@ -11,7 +11,7 @@ from killick.report.drawing import draw
 
 killick = pytest.fixture(command)
 SMALL = [
-    "--quick", "--device", "cpu", "--pool", "4", "--ns", "1", "4", "--fit.steps", "5", "--scalar-fit.steps", "1",
+    "--quick", "--device", "cpu", "--pool", "6", "--fit.steps", "5", "--scalar-fit.steps", "1",
     "--ppo.iterations", "2", "--ppo.batch", "8", "--workers", "1",
 ]  # fmt: skip
 

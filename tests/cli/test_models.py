@@ -26,6 +26,7 @@ def test_list_says_what_there_is(killick: Command) -> None:
     said = killick("models", "list")
     assert said.status == 0
     assert "tiny-gpt-chat: 1.05 million parameters, 426 tokens" in said.out
+    assert "killick models make brand-head --out DIR" in said.out
 
 
 def test_make_trains_into_a_folder(killick: Command, tmp_path, monkeypatch) -> None:

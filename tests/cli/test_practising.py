@@ -8,12 +8,11 @@ import pytest
 import torch
 
 from killick.cli.practising import Once, offers, outcome, reviewer
-from killick.models.asking import Question
+from killick.models.asking import Question, Unread
 from killick.models.chat import Chat
 from killick.models.transformer import Transformer, TransformerConfig
 from killick.models.words import Words
 from killick.recipes.brand_preferences import Speaker
-from killick.types import Refusal
 from killick.web.practice import Practice
 from killick.worlds.brand import review
 from killick.worlds.catalogue import PRODUCTS
@@ -54,10 +53,12 @@ def test_the_reviewer_counts_flaws_about_the_product_of_the_prompt() -> None:
     """A clean answer, and one that breaks three guidelines: name, material, promise."""
     asked = "Describe the Lark day pack ."
     assert reviewer([asked, asked], ["The Lark day pack . Repairs are free .", "It is steel ."]) == [0.0, -3.0]
-    with pytest.raises(Refusal, match="not 'Describe it'"):
-        reviewer(["Describe it"], [""])
-    with pytest.raises(Refusal, match="name and a kind"):
-        reviewer(["Describe the teapot ."], [""])
+    found = reviewer(["Describe it", "Describe the teapot .", asked, asked], ["", "", "", "It is <end> steel ."])
+    assert found[2] == -2.0
+    told = [(one.field, one.reason) for one in found if isinstance(one, Unread)]
+    assert [field for field, _ in told] == ["prompt", "prompt", "answer"]
+    for (_, reason), part in zip(told, ("not 'Describe it'", "name and a kind", "may not hold <end>"), strict=True):
+        assert part in reason
 
 
 def test_once_makes_it_once_for_all_who_wait() -> None:

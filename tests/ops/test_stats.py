@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata, spearmanr
 from torch import Tensor
 
-from killick.ops.stats import bootstrap_interval, pair_accuracy, rank_correlation, ranks, resampled_means
+from killick.ops.stats import (
+    bootstrap_interval,
+    ends,
+    pair_accuracy,
+    pair_credit,
+    rank_correlation,
+    ranks,
+    resampled_means,
+)
 
 modest = settings(max_examples=30, deadline=None, derandomize=True)
 tied = st.integers(-3, 3)
@@ -41,6 +49,21 @@ def test_a_constant_side_has_rank_correlation_0() -> None:
     assert rank_correlation(torch.ones(4), torch.tensor([1.0, 2.0, 3.0, 4.0])) == 0.0
     assert rank_correlation(torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.ones(4)) == 0.0
     assert rank_correlation(torch.tensor([1.0]), torch.tensor([2.0])) == 0.0
+
+
+def test_a_pair_earns_1_0_or_the_credit_of_a_tie() -> None:
+    chosen, rejected = double([2, 0, 1]), double([1, 1, 1])
+    assert pair_credit(chosen, rejected).tolist() == [1, 0, 0.5]
+    assert pair_credit(chosen, rejected, tie_credit=0.0).tolist() == [1, 0, 0]
+    assert float(pair_accuracy(chosen, rejected)) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"), [(1, (0, 0)), (2, (0, 1)), (5, (0, 4)), (9, (0, 7)), (20, (0.5, 16.5)), (30, (1, 24.5))]
+)
+def test_ends_are_a_tenth_and_a_third_that_never_overlap(steps: int, expected: tuple[float, float]) -> None:
+    """Of 0, 1, 2, ...: 9 steps end in 6, 7, 8; 20 begin with 0, 1 and end in 14 to 19; 30 in 20 to 29."""
+    assert ends(range(steps)) == expected
 
 
 def test_a_bootstrap_of_two_items_has_means_at_0_a_half_and_1() -> None:

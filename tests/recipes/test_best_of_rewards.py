@@ -11,8 +11,13 @@ import numpy as np
 import pytest
 import torch
 
+from chatter import chatter, takes_the_place
+from killick.models.weights import write
 from killick.recipes.best_of_candidates import Pool
 from killick.recipes.best_of_rewards import load_reward, scored, taking_both
+from killick.recipes.brand_rewards import fresh_head
+from killick.recipes.brand_served import TextReward, save
+from killick.rewards.fit import Standardised
 from killick.types import Refusal
 
 POOLS = [Pool("p", ("a", "bb"), (2, 5)), Pool("q", ("ccc",), (3,))]
@@ -103,7 +108,13 @@ def test_a_module_of_the_current_folder_is_found(here: Path) -> None:
         ("broken:score", ["broken cannot be imported", "SyntaxError"]),
         ("failing:score", ["failing cannot be imported", "RuntimeError: no key"]),
         ("needing:score", ["needing cannot be imported", "not_installed_at_all"]),
-        ("model", ["is a folder (it holds weights.bin)", "module:function"]),
+        ("model", ["is a folder without reward.safetensors (it holds weights.bin)", "module:function"]),
+        (
+            "world",
+            ["reward model of the world emphasis", "scores the tokens of that world and no text", "module:function"],
+        ),
+        ("damaged", ["damaged/reward.safetensors is not a weights file that killick wrote"]),
+        ("other", ["other/reward.safetensors holds no brand-head"]),
     ],
 )
 def test_what_is_no_reward_is_one_sentence(here: Path, path: str, parts: list[str]) -> None:
@@ -114,12 +125,32 @@ def test_what_is_no_reward_is_one_sentence(here: Path, path: str, parts: list[st
         "failing.py": "raise RuntimeError('no key')",
         "needing.py": "import not_installed_at_all",
         "model/weights.bin": "",
+        "damaged/reward.safetensors": "no",
     }
-    (here / "model").mkdir()
+    for folder in ("model", "world", "damaged", "other"):
+        (here / folder).mkdir()
+    write(torch.nn.Linear(1, 1), here / "world" / "reward.safetensors", settings={"world": "emphasis"})
+    write(torch.nn.Linear(1, 1), here / "other" / "reward.safetensors", settings={"reward": "another"})
     for name, text in files.items():
         (here / name).write_text(text, encoding="utf-8")
     with pytest.raises(Refusal) as error:
         load_reward(path, flag="--reward")
     assert len(str(error.value).splitlines()) == 1
-    for part in ["--reward", *parts]:
+    for part in parts:
         assert part in str(error.value)
+
+
+def test_the_brands_head_in_a_folder_scores_texts(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same numbers as the head itself; an answer of no token is told with its line."""
+    takes_the_place(monkeypatch)
+    speaks = chatter()
+    head = Standardised(fresh_head(speaks.policy).requires_grad_(False), 0.5, 2.0)
+    (here / "model").mkdir()
+    save(head, here / "model" / "reward.safetensors", speaks=speaks)
+    pools = [Pool("Describe the Wren day pack .", ("wool wool .", "steel ."), (2, 3))]
+    reward = load_reward("model", flag="--reward")
+    expected = TextReward(head, speaks)([pools[0].prompt] * 2, pools[0].responses)
+    assert scored(pools, reward, name="--reward model")[0].tolist() == pytest.approx(expected, abs=1e-6)
+    long = [Pool("wool " * 70, ("steel .",), (4,))]
+    with pytest.raises(Refusal, match=r"--reward model, line 4, its prompt's response 1: .*no token lies within 64"):
+        scored(long, reward, name="--reward model")

@@ -117,7 +117,16 @@ def test_the_defaults_are_the_sources() -> None:
     config.validate()
     assert [cell.arm for cell in brand.cells(config)] == ["beta=0", "beta=0.1", "beta=0.5", "beta=2"]
     assert config.fit == FitConfig(steps=201, batch=None, learning_rate=1e-2, l2=0)
-    assert (config.pool, min(config.ns), max(config.ns)) == (64, 1, 64)
+    assert config.pool == 64
+    assert config.reach() == (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+
+
+def test_the_curves_go_as_far_as_the_pool_where_no_n_is_given() -> None:
+    """`--pool 10` alone is no mistake; what is given stays as it is."""
+    small = replace(Config(), pool=10)
+    small.validate()
+    assert small.reach() == (1, 2, 3, 4, 6, 8)
+    assert replace(small, ns=(1, 10)).reach() == (1, 10)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +139,6 @@ def test_the_defaults_are_the_sources() -> None:
         ({"pool": 3}, "--pool must be at least 4, not 3"),
         ({"ns": (1, 65)}, "--ns takes numbers from 1 to the --pool of 64, not 1 65"),
         ({"ns": (0, 1)}, "--ns takes numbers from 1"),
-        ({"ns": ()}, "not nothing"),
         ({"device": "tpu"}, "--device"),
         ({"workers": -2}, "--workers must be at least 0, not -2"),
         ({"fit": FitConfig(learning_rate=0.0)}, "learning_rate"),

@@ -5,9 +5,9 @@ import torch
 
 from chatter import chatter
 from killick.recipes.brand_best_of_n import JUDGED, best_of, counts, curves, of_four, prices, promises, winners
-from killick.recipes.brand_preferences import FLAWS
 from killick.types import Rollout
 from killick.worlds.brand import GUIDELINES, review
+from killick.worlds.catalogue import FLAWS
 from straight import done
 
 GOLD = torch.tensor([[-3.0, -1, -2, 0], [-1.0, -1, -4, -2]])

@@ -61,3 +61,10 @@ def test_decisions_are_counted() -> None:
     assert {name: found[name] for name in ("squared", "learned_accuracy", "accuracy", "agreement")} == {
         "squared": 1, "learned_accuracy": 0.5, "accuracy": 1, "agreement": 0.5,
     }  # fmt: skip
+
+
+def test_a_tie_is_half_right_as_in_the_table_beside() -> None:
+    """Weights (1, 0) see no difference in (0, 3): of two pairs one is right and one is tied, .75."""
+    pairs = torch.tensor([[1.0, 0.0], [0.0, 3.0]])
+    found = decided(torch.tensor([1.0, 0.0]).double(), pairs, held=pairs, fitted=torch.tensor([1.0, 0.0]).double())
+    assert (found["learned_accuracy"], found["accuracy"]) == (0.75, 0.75)

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from killick.recipes.brand_preferences import FLAWS
-from killick.recipes.brand_tables import bargain, tables
+from killick.recipes.brand_tables import bargain, tables, turn
 from killick.recipes.ledger import Row
+from killick.worlds.catalogue import FLAWS
 
 WAYS = [
     {"accuracy": 0.7, "agreement": 1.0, "learned_accuracy": 0.9, "loss": 0.1, "squared": 9.0, "way": "Adam"},
@@ -17,8 +17,10 @@ def finding(seed: int, separable: bool = True) -> dict[str, Any]:
     """What a seed found; numbers that move with the seed."""
     model = {"accuracy": 0.7, "interval": [0.6, 0.8], "ceiling": 1.0, "held_pairs": 50, "learned_accuracy": 0.9,
              "learned_pairs": 240}  # fmt: skip
-    point = {"n": 1, "kl_bound": 0.0, "proxy": 0.1 * seed, "gold": -1.8 - 0.1 * seed}
-    judge = {"points": [point, point | {"n": 2, "kl_bound": 0.193}], "top": 2, "top_interval": [1, 2]}
+    point = {"n": 1, "kl_bound": 0.0, "proxy": 0.1 * seed, "proxy_interval": [-0.1, 0.3], "gold": -1.8 - 0.1 * seed,
+             "gold_interval": [-2.5, -1.5]}  # fmt: skip
+    judge = {"points": [point, point | {"n": 2, "kl_bound": 0.193}], "prompts": 72, "top": 2 - seed,
+             "top_interval": [1, 2], "turns": False}  # fmt: skip
     return {
         "pairs": 290,
         "head": model | {"separable": separable, "optimum": WAYS},
@@ -72,17 +74,42 @@ def test_the_optimum_is_told_by_seed_and_way_with_how_many_seeds_have_none() -> 
 
 def test_curves_and_prices_are_means_over_seeds() -> None:
     """Proxy 0 and .1; gold -1.8 and -1.9; a share of .4 and .5, a price of 0 and -.2."""
-    curve = titled("Best-of-n")
+    curve = titled("Best-of-n, the mean")
     assert [[round(value, 6) for value in row] for row in curve.rows] == [
         [1, 0, 0.05, -1.85, -1.85], [2, 0.193, 0.05, -1.85, -1.85],
     ]  # fmt: skip
-    assert "n = 2 (1 to 2), 2 (1 to 2)" in curve.note
     assert [[row[0], *(round(value, 6) for value in row[1:])] for row in titled("What a flaw costs").rows] == [
         [kind, 0.45, -0.1] for kind in FLAWS
     ]
 
 
-def test_an_arm_is_told_by_its_first_three_steps_and_its_last_ten() -> None:
+def test_the_curve_of_each_seed_stands_with_its_intervals_and_where_gold_is_highest() -> None:
+    """Seed 1 is highest at n = 1, but its interval reaches 2; seed 0 at the end, which is no turn."""
+    table = titled("Best-of-n from one pool")
+    assert len(table.columns) == 10
+    assert table.rows[0] == [9, 1, 0.0, 0.0, -0.1, 0.3, -1.8, -2.5, -1.5, -1.8]
+    assert [row[:3] for row in table.rows] == [[9, 1, 0.0], [9, 2, 0.193], [10, 1, 0.0], [10, 2, 0.193]]
+    assert "over the 72 held-out products" in table.note
+    assert "seed 9: highest at n = 2 (95 % between 1 and 2), the end of the curve;" in table.note
+    assert "seed 10: highest at n = 1 (95 % between 1 and 2), not sure to fall beyond." in table.note
+    sure = {"top": 1, "top_interval": [1, 1], "turns": True, "points": [{"n": 1}, {"n": 4}]}
+    assert turn(sure) == "highest at n = 1 (95 % between 1 and 1), surely falls beyond"
+
+
+def test_one_seed_has_no_table_of_means() -> None:
+    assert len(tables(ROWS, {"9": finding(0)})) == len(tables(ROWS, FOUND)) - 1
+
+
+def test_a_run_of_five_steps_is_told_by_its_first_and_its_last() -> None:
+    """Wrong materials in a share of 0, .1, .2, .3, .4 of the answers; a tenth and a third of five are one step."""
+    few = [
+        row | {"step": step, "flaw_material": 0.1 * step} for step, row in enumerate(rows("beta=0", 9, moved={})[:5])
+    ]
+    trades = next(table for table in tables(few, FOUND) if table.title == "What PPO traded")
+    assert trades.rows[0][6] == "0.00 to 0.40"
+
+
+def test_an_arm_is_told_by_its_first_tenth_and_its_last_third() -> None:
     """At beta=0 answers without the promise went from .5 to .1, wrong materials to .8; at beta=2 nothing moved."""
     table = titled("What PPO traded")
     assert table.columns[4:] == [*FLAWS, "promises", "bargain"]

@@ -12,7 +12,7 @@ from killick.recipes.tiny_gpt_chat import Config, make
 from killick.types import Refusal
 from killick.worlds.brand import Brand
 from killick.worlds.catalogue import HELD_OUT, KINDS
-from killick.worlds.copywriting import FLAWS, HABITS, FlawRates
+from killick.worlds.copywriting import HABITS, FlawRates
 
 FEW = SFTConfig(steps=2, batch=4)
 SMALL = Config(reading=replace(FEW, steps=3), answering=FEW, hidden=16, layers=1, heads=2, feed_forward=24)
@@ -82,8 +82,7 @@ def test_the_first_answer_has_1_78_flaws() -> None:
     counts = torch.tensor([len(flaws) for flaws in found], dtype=torch.float32).view(72, 8)
     assert float(counts.mean()) == pytest.approx(1.78, abs=0.06)
     assert 0.5 < float(counts.std(1).mean()) < 0.9
-    words = dict(zip(FLAWS, ("product", "repetition", "material", "repair"), strict=True))
-    habits = [{words[flaw] for flaw in HABITS[product.split(" ", 1)[1]]} for product in products for _ in range(8)]
+    habits = [set(HABITS[product.split(" ", 1)[1]]) for product in products for _ in range(8)]
     often = sum(flaw.kind in habit for flaws, habit in zip(found, habits, strict=True) for flaw in flaws)
     assert often / (2 * len(found)) > 0.6
     assert (float(counts.sum()) - often) / (2 * len(found)) < 0.3

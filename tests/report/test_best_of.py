@@ -1,5 +1,7 @@
 """The picture of a best-of-n curve: one panel for each column that is known, its turn marked."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -36,4 +38,7 @@ def test_without_gold_there_is_one_panel_and_with_gold_that_rises_no_mark() -> N
 
 def test_the_caption_says_what_turned() -> None:
     curve = best_of_n_curve(SCORES, GOLD, ns=(1, 4), generator=torch.Generator().manual_seed(0))
-    assert "Gold is highest at n = 1" in best_of(curve).caption
+    assert "Gold is highest at n = 1 and falls beyond (dashed)." in best_of(curve).caption
+    unsure = best_of(replace(curve, top_interval=(1, 4)))
+    assert "Gold is highest at n = 1 but whether it falls beyond is not sure." in unsure.caption
+    assert "Gold" not in best_of(replace(curve, top=4, top_interval=(1, 4))).caption

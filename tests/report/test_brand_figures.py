@@ -9,10 +9,11 @@ import pytest
 from matplotlib.figure import Figure
 
 from folders import lines, put
-from killick.report.brand_figures import KINDS, makers
+from killick.report.brand_figures import makers
 from killick.report.drawing import draw
 from killick.report.picture import Picture
 from killick.report.reading import read_run
+from killick.worlds.catalogue import FLAWS
 
 NS = (1, 2, 4, 8, 16)
 ARMS = ("beta=0", "beta=0.1", "beta=0.5", "beta=2")
@@ -33,7 +34,7 @@ def rows(arm: str) -> list[dict[str, Any]]:
     """KL grows with the step; the promise comes, wrong materials come too."""
     return [
         {"arm": arm, "seed": 0, "step": step, "proxy": 0.1 * step, "gold": -2.0, "kl": 0.5 * step,
-         **dict(zip((f"flaw_{kind}" for kind in KINDS), (0.4, 0.5, 0.02 * step, 0.5 - 0.02 * step), strict=True))}
+         **dict(zip((f"flaw_{kind}" for kind in FLAWS), (0.4, 0.5, 0.02 * step, 0.5 - 0.02 * step), strict=True))}
         for step in range(20)
     ]  # fmt: skip
 
@@ -112,26 +113,18 @@ def test_a_curve_that_has_not_turned_says_so_and_other_seeds_are_faint(tmp_path:
     assert [heights(line)[0] for line in faint] == pytest.approx([0.1, 0.2])
 
 
-def test_a_turn_whose_interval_reaches_the_end_of_the_pool_is_not_told_as_one(tmp_path: Path) -> None:
-    """Gold is best at 4 of 16, but at 16 in one resample of forty."""
-    head = curve(4, 0) | {"top_interval": [2, 16]}
-    put(folder(tmp_path) / "stages.json", {"0": {"curves": {"head": head, "reviewer": curve(16, 0)}}})
-    picture = made(tmp_path)["best-of-n"]
-    assert picture is not None
-    assert "has not surely turned by the end of the pool" in picture.caption
-
-
 def test_flaws_stand_against_kl_with_a_panel_an_arm(tmp_path: Path) -> None:
-    """Smoothed over five steps at the ends over three: KL .5 (the mean of 0, .5 and 1) at first, 9 at last."""
+    """Smoothed over five steps at the ends over three: KL .5 (the mean of 0, .5 and 1) at first, 9 at last.
+    The caption has the first two steps (.02 x 0 and 1) and the last six (14 to 19)."""
     picture = made(folder(tmp_path))["flaws-against-kl"]
     figure = painted(picture)
     assert [axes.get_title() for axes in figure.axes] == list(ARMS)
     (material,) = [line for line in figure.axes[0].lines if line.get_label() == "material"]
     assert (material.get_xdata()[0], material.get_xdata()[-1]) == pytest.approx((0.5, 9.0))  # type: ignore[index]
     assert (material.get_ydata()[0], material.get_ydata()[-1]) == pytest.approx((0.02, 0.36))  # type: ignore[index]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(KINDS)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(FLAWS)
     assert picture is not None
-    assert "beta=0: product 0.40 to 0.40, repetition 0.50 to 0.50, material 0.02 to 0.36" in picture.caption
+    assert "beta=0: product 0.40 to 0.40, repetition 0.50 to 0.50, material 0.01 to 0.33" in picture.caption
 
 
 def test_one_arm_has_the_width_to_itself_and_three_leave_no_empty_axes(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from html import unescape
+from typing import Any
 
 import pytest
 import uvicorn
@@ -132,6 +133,35 @@ def test_a_table_that_cannot_be_read_is_told_and_not_lost(client: TestClient) ->
         assert (said.status_code, part in said.text) == (422, True)
 
 
+def part(text: str, charset: str) -> dict[str, Any]:
+    """A form with the table in another charset."""
+    lines = ("--x", 'content-disposition: form-data; name="table"', "", text, "--x--", "")
+    return {
+        "content": "\r\n".join(lines).encode(),
+        "headers": {"content-type": f"multipart/form-data; boundary=x; charset={charset}"},
+    }
+
+
+@pytest.mark.parametrize(("text", "line"), [("", 1), (OWN, 6)])
+def test_half_a_character_is_told_and_the_rest_comes_back(client: TestClient, text: str, line: int) -> None:
+    """A charset that knows escapes makes six letters half a character, which no UTF-8 holds."""
+    said = client.post("/leash", **part(text + r"\ud800,1,1", "unicode_escape"))
+    assert said.status_code == 422
+    assert f"Line {line} holds half a character" in said.text
+    assert f"{text}?,1,1</textarea>" in unescape(said.text)
+
+
+@pytest.mark.parametrize("kind", ["typed", "multipart"])
+def test_a_table_may_be_as_long_as_a_body_and_a_longer_one_is_refused_in_one_way(client: TestClient, kind: str) -> None:
+    """Twenty long answers of 1.9 MB together, then of 2.1: one bound, one sentence, however the form is sent."""
+    for size, status in ((1_900_000, 200), (2_100_000, 413)):
+        table = "answer,p_ref,reward\n" + "".join(f"{row}{size // 20 * 'x'},0.05,{row}\n" for row in range(20))
+        form = {"data": {"table": table}} if kind == "typed" else part(table, "utf-8")
+        said = client.post("/leash", **form)
+        assert said.status_code == status
+    assert said.json() == {"errors": [{"field": "body", "reason": "A body may have 2000000 bytes at most."}]}
+
+
 def test_text_never_becomes_markup(client: TestClient) -> None:
     table = 'answer,p_ref,reward\n"' + NASTY.replace('"', '""') + '",0.5,1\nb,0.5,2\n'
     for text in (table, NASTY):
@@ -141,7 +171,7 @@ def test_text_never_becomes_markup(client: TestClient) -> None:
         assert "onerror=&#34;" in said.text
 
 
-@pytest.mark.parametrize("rewards", [(1.0, 1.0), (-1e300, 1e300), (0.0, 1e-9), (1e-300, 2e-300)])
+@pytest.mark.parametrize("rewards", [(1.0, 1.0), (-1e100, 1e100), (0.0, 1e-9), (1e-300, 2e-300)])
 def test_rewards_of_any_size_make_a_page(client: TestClient, rewards: tuple[float, float]) -> None:
     table = f"p_ref,reward,gold\n0.9,{rewards[0]},1\n0.1,{rewards[1]},0\n"
     said = client.post("/leash", data={"table": table, "beta": "1"})
@@ -269,3 +299,29 @@ def test_every_field_has_a_name_and_the_page_one_heading(tab: Page, address: str
     expect(tab.get_by_role("table")).to_have_count(2)
     tab.keyboard.press("Tab")
     expect(tab.locator(".skip")).to_be_focused()
+
+
+def test_the_ring_of_the_slider_in_focus_stands_clear_of_what_is_above_and_below(tab: Page, address: str) -> None:
+    tab.goto(f"{address}/leash")
+    slider = tab.locator("input[type=range]")
+    slider.focus()
+    ring = slider.evaluate(
+        "e => parseFloat(getComputedStyle(e).outlineWidth) + parseFloat(getComputedStyle(e).outlineOffset)"
+    )
+    place, ends, box = (
+        tab.locator(name).first.bounding_box() for name in ("input[type=range]", ".ends", ".beta input[type=number]")
+    )
+    assert place is not None
+    assert ends is not None
+    assert box is not None
+    assert ring > 0
+    assert box["y"] + box["height"] <= place["y"] - ring
+    assert place["y"] + place["height"] + ring <= ends["y"]
+
+
+def test_a_reward_that_no_computer_can_raise_to_a_power_is_told_and_not_a_fault(client: TestClient) -> None:
+    """Rewards of 1e308 either side once made the page answer 500."""
+    far = OWN.replace(",3,", ",1e308,").replace(",1,", ",-1e308,")
+    said = client.post("/leash", data={"table": far, "beta": "1"})
+    assert said.status_code == 422
+    assert "Line 3, column reward" in said.text

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from killick.models.asking import Answer, Question
+from killick.models.asking import Answer, Question, Unread
 from killick.types import Refusal
 from killick.web.app import build
 from killick.web.practice import Practice, practice
@@ -34,11 +33,18 @@ def echo(asked: Question) -> list[Answer]:
     return [Answer(f"{said} {number} at {asked.temperature:g}", number % 2 == 0) for number in range(asked.n)]
 
 
-def length(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
-    """Letters; but none for what has none, and a refusal of what is no question."""
-    if not all(prompt.startswith("Describe") for prompt in prompts):
-        raise Refusal("It reads descriptions only.")
-    return [float(len(answer)) if answer else float("nan") for answer in answers]
+def length(prompts: Sequence[str], answers: Sequence[str]) -> list[float | Unread]:
+    """Letters; but none for what has none, what is no question, or an answer in Latin."""
+    return [letters(*one) for one in zip(prompts, answers, strict=True)]
+
+
+def letters(prompt: str, answer: str) -> float | Unread:
+    """Of one answer."""
+    if not prompt.startswith("Describe"):
+        return Unread("prompt", "It reads descriptions only.")
+    if "Salve" in answer:
+        return Unread("answer", "It knows no Latin.")
+    return float(len(answer)) if answer else float("nan")
 
 
 @pytest.fixture
@@ -131,42 +137,82 @@ def test_the_models_are_named_by_what_they_do(client: TestClient) -> None:
 
 ITEM = {"product": "Kestrel rain jacket", "text": "x"}
 GOOD = {"items": [ITEM]}
+READ, LATIN = ({"prompt": "Describe", "answer": answer} for answer in ("x", "Salve"))
+
+
+class Busy:
+    """A model whose first batch lasts until three more are waiting."""
+
+    def __init__(self, answer: Any, patch: pytest.MonkeyPatch):
+        self.answer, self.patch = answer, patch
+        self.batches: list[int] = []
+        self.begun, self.three = threading.Event(), threading.Event()
+        patch.setattr("killick.web.practice.Together", self.queue)
+
+    def queue(self, *given: Any, **named: Any) -> Together[Any, Any]:
+        """A queue that tells when three wait."""
+        busy = self
+
+        class Waiting(list[Any]):
+            def append(self, one: Any) -> None:
+                super().append(one)
+                if len(self) == 3:
+                    busy.three.set()
+
+        found = Together[Any, Any](*given, **named)
+        take = found.take
+
+        def taken() -> Any:
+            batch = take()
+            found.waiting = Waiting(found.waiting)
+            return batch
+
+        self.patch.setattr(found, "take", taken)
+        return found
+
+    def __call__(self, *given: Any) -> Any:
+        """The answers, when three more wait; the bound is for a broken queue only, and says so."""
+        self.batches.append(len(given[0]))
+        self.begun.set()
+        assert self.three.wait(300), "three who ask at the same time do not come to wait"
+        return self.answer(*given)
+
+
+def at_once(app: Any, path: str, bodies: list[Any], *, begun: threading.Event) -> list[Any]:
+    """The replies to requests, all but the first of which come while that one is answered."""
+
+    def send(body: Any) -> Any:
+        return TestClient(app, base_url="http://127.0.0.1:8000").post(f"/v1/{path}", json=body)
+
+    with ThreadPoolExecutor(len(bodies)) as pool:
+        sent = [pool.submit(send, bodies[0])]
+        assert begun.wait(300)
+        sent += [pool.submit(send, body) for body in bodies[1:]]
+        return [one.result() for one in sent]
 
 
 def test_those_who_ask_while_others_are_answered_make_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first is alone; three that come meanwhile are asked together, and each gets its own answers."""
-    batches: list[int] = []
-    queues: list[Together[Question, Any]] = []
-    begun, go = threading.Event(), threading.Event()
-
-    def slow(questions: list[Question]) -> list[list[Answer] | Refusal]:
-        batches.append(len(questions))
-        begun.set()
-        assert go.wait(30)
-        return speak(questions)
-
-    def kept(*given: Any, **named: Any) -> Together[Question, Any]:
-        queues.append(Together(*given, **named))
-        return queues[-1]
-
-    monkeypatch.setattr("killick.web.practice.Together", kept)
+    slow = Busy(speak, monkeypatch)
     app = build([practice(Practice(list, {"slow": slow}, {}))])
+    bodies = [{"model": "slow", "prompt": f"Hello {number}", "seed": number} for number in range(4)]
+    said = at_once(app, "generate", bodies, begun=slow.begun)
+    assert [one.json()["answers"][0]["text"] for one in said] == [f"Hello {n} {n} 0 at 0.8" for n in range(4)]
+    assert slow.batches == [1, 3]
 
-    def generate(number: int) -> Any:
-        client = TestClient(app, base_url="http://127.0.0.1:8000")
-        body = {"model": "slow", "prompt": f"Hello {number}", "seed": number}
-        return client.post("/v1/generate", json=body).json()["answers"][0]["text"]
 
-    with ThreadPoolExecutor(4) as pool:
-        first = pool.submit(generate, 0)
-        assert begun.wait(30)
-        others = [pool.submit(generate, number) for number in (1, 2, 3)]
-        end = time.monotonic() + 30
-        while len(queues[0].waiting) < 3 and time.monotonic() < end:
-            time.sleep(0.01)
-        go.set()
-        assert [one.result(30) for one in (first, *others)] == [f"Hello {n} {n} 0 at 0.8" for n in range(4)]
-    assert batches == [1, 3]
+def test_those_who_score_while_others_are_scored_make_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 1, then 1 + 2 + 3 answers; one of the three asks what cannot be read, and only that one is told."""
+    slow = Busy(length, monkeypatch)
+    app = build([practice(Practice(list, {}, {"slow": slow}))])
+    items = [[{"prompt": "Describe", "answer": count * "x"}] * count for count in (1, 1, 2, 3)]
+    items[2][1] = {"prompt": "Hello", "answer": "x"}
+    said = at_once(app, "reward", [{"model": "slow", "items": each} for each in items], begun=slow.begun)
+    assert slow.batches == [1, 6]
+    assert [one.status_code for one in said] == [200, 200, 422, 200]
+    assert said[2].json()["errors"][0]["field"] == "body.items.1.prompt"
+    for one, count in ((said[0], 1), (said[1], 1), (said[3], 3)):
+        assert [each["reward"] for each in one.json()["results"]] == [count] * count
 
 
 @pytest.mark.parametrize(
@@ -192,7 +238,8 @@ def test_those_who_ask_while_others_are_answered_make_one_batch(monkeypatch: pyt
         ("generate", {"prompt": "x", "seed": -1}, "body.seed", "greater"),
         ("generate", {"prompt": "x", "seed": 2**53}, "body.seed", "less"),
         ("reward", {"model": "gold", "items": []}, "body.model", "there are length"),
-        ("reward", {"model": "length", "items": [{"prompt": "Hello", "answer": ""}]}, "body.items", "descriptions"),
+        ("reward", {"model": "length", "items": [READ, {"prompt": "H", "answer": ""}]}, "body.items.1.prompt", "reads"),
+        ("reward", {"model": "length", "items": [READ] * 3 + [LATIN]}, "body.items.3.answer", "no Latin"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_taken_is_told_by_field_and_reason(
@@ -280,7 +327,28 @@ def test_the_page_of_the_api_has_examples_that_work(client: TestClient) -> None:
         model = {"generate": {"model": "echo"}, "reward": {"model": "length"}}.get(path, {})
         said = client.post(f"/v1/{path}", json=example | model)
         assert said.status_code == 200, said.text
-        assert set(page["paths"][f"/v1/{path}"]["post"]["responses"]) == {"200", "403", "413", "415", "422"}
+        assert set(page["paths"][f"/v1/{path}"]["post"]["responses"]) == {"200", "403", "413", "415", "421", "422"}
+    gets = {
+        path: set(page["paths"][path]["get"]["responses"]) for path in page["paths"] if "get" in page["paths"][path]
+    }
+    assert gets == {
+        "/healthz": {"200", "421"}, "/v1/models": {"200", "421"}, "/v1/preferences": {"200", "421", "422"}}  # fmt: skip
+
+
+def test_a_foreign_or_missing_host_is_refused_as_the_page_of_the_api_says() -> None:
+    """Whatever is asked for: the status and the form of each route's own page."""
+    offers = Practice(lambda: PAIRS, {}, {"length": length})
+    client = TestClient(build([practice(offers)], hosts=["127.0.0.1"]), base_url="http://127.0.0.1:8000")
+    page = client.get("/openapi.json").json()
+    for path, methods in page["paths"].items():
+        for method, operation in methods.items():
+            for host, reason in (("elsewhere.example", "not called elsewhere.example"), ("", "names no host")):
+                said = client.request(method, path, headers={"host": host})
+                assert said.status_code == 421
+                (error,) = said.json()["errors"]
+                assert (error["field"], reason in error["reason"]) == ("host", True)
+                told = operation["responses"]["421"]["content"]["application/json"]["schema"]
+                assert told == {"$ref": "#/components/schemas/Errors"}
 
 
 def post(client: TestClient, path: str, body: bytes) -> Any:

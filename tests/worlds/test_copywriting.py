@@ -5,12 +5,12 @@ import pytest
 import torch
 
 from killick.types import Refusal
-from killick.worlds.catalogue import HELD_OUT, KINDS, MATERIALS, NAMES, PRODUCTS, PROMISES
+from killick.worlds.brand import review
+from killick.worlds.catalogue import FLAWS, HELD_OUT, KINDS, MATERIALS, NAMES, PRODUCTS, PROMISES
 from killick.worlds.copywriting import (
     CARE,
     CLEAN,
     FEATURES,
-    FLAWS,
     HABITS,
     MATERIAL,
     NAMELESS,
@@ -97,6 +97,15 @@ def test_flaws_are_drawn_at_their_rates() -> None:
     for flaw in FLAWS:
         expected = 0.8 if flaw in HABITS["rain jacket"] else 0.1
         assert sum(flaw in flaws for flaws in drawn) / 2000 == pytest.approx(expected, abs=0.04)
+
+
+@pytest.mark.parametrize("flaw", FLAWS)
+def test_the_reviewer_calls_a_flaw_as_the_writer_does(flaw: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copy with one flaw, by the writer's word for it, about every product that there is copy about."""
+    monkeypatch.setattr(FlawRates, "draw", lambda *_: {flaw})
+    draws = seeded()
+    for product in WRITTEN[::5]:
+        assert [one.kind for one in review(product, copy(product, CLEAN, generator=draws))] == [flaw]
 
 
 def test_copy_is_the_same_from_the_same_generator_and_varies_otherwise() -> None:

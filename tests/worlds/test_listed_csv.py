@@ -80,6 +80,8 @@ def test_rounded_probabilities_are_divided_by_their_sum_and_that_is_told() -> No
         ("p_ref,reward\n.5,1\n.4,1", ["p_ref sums to 0.9"]),
         ("p_ref,reward\n0,1\n0,1", ["p_ref sums to 0 over"]),
         ("p_ref,reward\nnan,1\n.5,1", ["Line 2, column p_ref", "'nan'"]),
+        ("p_ref,reward\n.5,1\n.5,1e308", ["Line 3, column reward", "'1e308' is too far from 0"]),
+        ("p_ref,reward,gold\n.5,1,-2e100\n.5,1,1", ["Line 2, column gold", "'-2e100'", "1e+100"]),
         ("p_ref,reward\n.5,1\n\n.5,inf", ["Line 4, column reward", "'inf'"]),
         ("p_ref,reward,gold\n.5,1,1\n.5,1,", ["Line 3, column gold", "an empty cell"]),
         ("p_ref,reward\n.5,one\n.5,1", ["Line 2, column reward", "'one' is no number."]),

@@ -2,12 +2,14 @@
 
 import time
 import unicodedata
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from killick.worlds.wording import Phrases, content, sentences, singular
+from killick.worlds.copywriting import texts
+from killick.worlds.wording import Phrases, content, sentences, singular, stem
 
 modest = settings(max_examples=50, deadline=None, derandomize=True)
 
@@ -18,7 +20,10 @@ modest = settings(max_examples=50, deadline=None, derandomize=True)
         ("", []),
         (" . !? \n", []),
         ("Warm, dry. Light!", [("warm", "dry"), ("light",)]),
-        ("one line\nanother", [("one", "line"), ("another",)]),
+        ("one line\nanother", [("one", "line", "another")]),
+        ("a\r\nb\rc\vd\u2028e\x85f", [("a", "b", "c", "d", "e", "f")]),
+        ("one\n\nand\r\n \t\r\nthen\u2029more", [("one",), ("and",), ("then",), ("more",)]),
+        ("One.\nTwo\n\n", [("one",), ("two",)]),
         ("Weighs 1.5 kg. Yes", [("weigh", "1", "5", "kg"), ("yes",)]),
         ("rain-jacket", [("rain", "jacket")]),
         ("Kestrel's, Kestrel\u2019s and KESTRELS'", [("kestrel", "kestrel", "and", "kestrel")]),
@@ -40,7 +45,9 @@ def test_what_is_read(text: str, read: list[tuple[str, ...]]) -> None:
     ("several", "one"),
     [
         ("jackets", "jacket"), ("batteries", "battery"), ("boxes", "box"), ("brushes", "brush"), ("glasses", "glass"),
-        ("shoes", "shoe"), ("ties", "tie"), ("seams", "seam"),
+        ("shoes", "shoe"), ("ties", "tie"), ("seams", "seam"), ("sizes", "size"), ("prizes", "prize"),
+        ("caches", "cache"), ("axes", "axe"), ("lenses", "lens"), ("canvases", "canvas"), ("linens", "linen"),
+        ("waltzes", "waltz"), ("matches", "match"), ("cases", "case"), ("quizzes", "quiz"),
     ],
 )  # fmt: skip
 def test_several_are_one(several: str, one: str) -> None:
@@ -50,6 +57,37 @@ def test_several_are_one(several: str, one: str) -> None:
 @pytest.mark.parametrize("word", ["glass", "canvas", "lens", "gas", "bus", "this", "is", "as", "us", "wool"])
 def test_a_word_that_only_looks_like_several_stays(word: str) -> None:
     assert singular(word) == word
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        "sizes size", "caches cache", "headaches headache", "axes axe", "lenses lens", "boxes box", "glasses glass",
+        "brushes brush", "matches match", "quizzes quiz", "fizzes fizz", "viruses virus", "atlases atlas",
+        "houses house", "promises promise", "cookies cookie", "hoodies hoodie", "batteries battery", "heroes hero",
+        "shoes shoe", "breezes breeze", "jackets jacket", "ties tie",
+    ],
+)  # fmt: skip
+def test_one_and_several_have_a_stem_in_common(pair: str) -> None:
+    several, one = pair.split()
+    assert stem(singular(several)) == stem(singular(one))
+
+
+def test_no_two_words_of_the_catalogue_are_taken_for_one_unless_they_are_its_number() -> None:
+    """All words that copy, questions and shop talk are made of."""
+    words = sorted({word for sentence in sentences(" . ".join(texts())) for word in sentence})
+    stems = Counter(map(stem, words))
+    assert [word for word in words if stems[stem(word)] > 1] == []
+    assert len(words) > 250
+
+
+@modest
+@given(st.text(alphabet="abehiosxyz", min_size=1))
+def test_a_stem_is_its_own_stem_or_one_letter_more(word: str) -> None:
+    """What is cut is at most one letter, or ie becomes y; the beginning stays."""
+    found = stem(word)
+    assert len(word) - len(found) in (0, 1)
+    assert word.startswith(found[:-1])
 
 
 @modest

@@ -144,8 +144,10 @@ class Curve:
 
     @property
     def turns(self) -> bool:
-        """Whether gold falls again beyond its highest point, as far as the curve goes."""
-        return self.top is not None and self.top < self.points[-1].n
+        """Whether gold surely falls beyond its highest point: more than one prompt, and no interval up to the end."""
+        if self.top is None or self.top_interval is None or self.prompts == 1:
+            return False
+        return max(self.top, self.top_interval[1]) < self.points[-1].n
 
 
 def best_of_n_curve(

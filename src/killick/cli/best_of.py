@@ -1,7 +1,5 @@
 """`killick best-of`: choose among one's own variants with any rubric, and see what choosing among more would do."""
 
-import csv
-import io
 import json
 import textwrap
 from collections.abc import Sequence
@@ -9,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from killick.cli.output import show, write_csv, write_picture
 from killick.flags import settings
 from killick.refusal import Refusal
 
@@ -24,6 +23,8 @@ text, or of prompt and response, that returns a number, named as module:function
 
     killick best-of --candidates mails.csv --reward my_rubric:score --show-winners 20
 
+Or it is a folder with the brand's reward head, which killick models make brand-head --out DIR writes.
+
 The table for n = 1, 2, 4, ... estimates what best-of-n gives, unbiased from the pool you have. With --gold, a second
 opinion of what people really want, it shows whether choosing by the reward still helps, and at which n it turns."""
 PROMPTS = 20
@@ -36,8 +37,8 @@ class BestOf:
 
     Attributes:
         candidates: JSONL or CSV with the variants.
-        reward: module:function, a number for each text (or for prompt and response).
-        gold: module:function, what people really want of it.
+        reward: module:function, a number for each text (or for prompt and response); or a folder with brand-head.
+        gold: module:function or folder, what people really want of it.
         ns: 1, 2, 4, ... as far as half of the prompts have so many responses, where none are given.
         show_winners: how many winners to print, the highest reward first.
         seed: of the intervals' resamples.
@@ -108,13 +109,6 @@ def made(folder: Path) -> None:
         raise Refusal(f"--out {folder} cannot be made ({error.strerror}); name another folder.") from error
 
 
-def show(table: dict[str, Any]) -> None:
-    """Print a table and a blank line."""
-    from killick.console import table_lines
-
-    print("\n".join(table_lines(table)) + "\n")
-
-
 def prompts_table(rows: Sequence[dict[str, Any]], means: Sequence[tuple[str, float, float | None]]) -> dict[str, Any]:
     """For each prompt the first response, the mean and the best; below them their means."""
     known = "gold" in rows[0]
@@ -167,7 +161,10 @@ def turn_words(along: "Curve") -> str:
     between = f" (95 % of the resamples put it between {low} and {high})" if along.prompts > 1 else ""
     if along.turns:
         return f"Gold turns: it is highest at n = {along.top}{between}, and choosing among more makes it worse."
-    return f"Gold does not turn up to n = {along.top}: there it is highest{between}."
+    if along.top == along.points[-1].n:
+        return f"Gold does not turn up to n = {along.top}: there it is highest{between}."
+    unsure = f"the interval reaches n = {high}" if along.prompts > 1 else "one prompt alone has no interval"
+    return f"Gold is highest at n = {along.top}{between}, but whether it turns there is not sure: {unsure}."
 
 
 def tell_winners(chosen: Sequence["Choice"], count: int) -> None:
@@ -196,23 +193,25 @@ def shortened(text: str) -> str:
 def write(out: Path, rows: Sequence[dict[str, Any]], *, along: "Curve") -> None:
     """Write winners.jsonl (in the file's order), curve.csv and the figure."""
     from killick.report.best_of import best_of as drawn
-    from killick.report.style import WIDTH, render
     from killick.rundir.durable import replace_file
 
-    text = io.StringIO()
-    table = csv.writer(text)
-    table.writerow(["n", "kl_bound", "reward", "reward_low", "reward_high", "gold", "gold_low", "gold_high"])
-    for point in along.points:
-        others = point.gold_interval or (None, None)
-        table.writerow([point.n, point.kl_bound, point.proxy, *point.proxy_interval, point.gold, *others])
     winners = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
-    picture = drawn(along)
+    head = ["n", "kl_bound", "reward", "reward_low", "reward_high", "gold", "gold_low", "gold_high"]
+    curve = [
+        [
+            point.n,
+            point.kl_bound,
+            point.proxy,
+            *point.proxy_interval,
+            point.gold,
+            *(point.gold_interval or (None, None)),
+        ]
+        for point in along.points
+    ]
     try:
         replace_file(out / "winners.jsonl", winners.encode("utf-8", "backslashreplace"))
-        replace_file(out / "curve.csv", text.getvalue().encode())
-        for kind, data in render(picture.paint, size=(WIDTH, picture.height)).items():
-            if kind != "svg":
-                replace_file(out / f"best_of.{kind}", data)
+        write_csv(out / "curve.csv", head, rows=curve)
+        write_picture(out / "best_of", drawn(along))
     except OSError as error:
         raise Refusal(f"--out {out} cannot be written ({error.strerror}); name another folder.") from error
     print(f"{out} holds winners.jsonl, curve.csv, best_of.png and best_of.pdf.")

@@ -18,10 +18,12 @@ HELP = """usage: killick models list
 
 list: the models that come with killick; killick.load(NAME) opens one in Python.
 make: train one anew into a folder of its own, which transformers opens too. The same sort of machine and the same torch
-      make the bytes that the package holds.
+      make the bytes that the package holds. brand-head is the reward head of killick run brand at seed 0, as
+      reward.safetensors: killick best-of --reward DIR asks it.
 """
 
-ABOUT = "Train a model that comes with killick anew, into a folder that transformers opens too."
+ABOUT = """Train a model that comes with killick anew, into a folder that transformers opens too; or the brand's reward
+head (brand-head), into a folder that killick best-of --reward DIR opens."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Make:
     """What to make, and where.
 
     Attributes:
-        name: one that `killick models list` shows.
+        name: one that `killick models list` shows: tiny-gpt-chat or brand-head.
         out: a folder; what it holds of an earlier model is written over.
     """
 
@@ -58,6 +60,7 @@ def show(given: list[str]) -> None:
         model, words = load(name)
         size = sum(parameter.numel() for parameter in model.parameters())
         print(f"{name}: {size / 1e6:.2f} million parameters, {len(words)} tokens, in {folder}")
+    print("brand-head: the reward head of killick run brand, made by killick models make brand-head --out DIR")
 
 
 def remake(given: list[str]) -> None:
@@ -65,16 +68,16 @@ def remake(given: list[str]) -> None:
     options = settings("models make", Make, given=given, about=ABOUT)
     import torch
 
-    from killick.models.chat import SHIPPED
-
-    if options.name not in SHIPPED:
-        close = nearest(options.name, list(SHIPPED))
-        raise Refusal(f"There is no model {options.name!r}{close}; there are {', '.join(SHIPPED)}.")
+    made = {"tiny-gpt-chat": (train_into, 90), "brand-head": (head_into, 20)}
+    if options.name not in made:
+        close = nearest(options.name, list(made))
+        raise Refusal(f"There is no model {options.name!r}{close}; there are {', '.join(made)}.")
     if options.out.exists() and not options.out.is_dir():
         raise Refusal(f"--out {options.out} is no folder; name another.")
     torch.set_num_threads(1)
-    print(f"Making {options.name}: about 90 CPU seconds.", flush=True)
-    for note in train_into(options.out):
+    make, seconds = made[options.name]
+    print(f"Making {options.name}: about {seconds} CPU seconds.", flush=True)
+    for note in make(options.out):
         print(note.text, flush=True)
     print(f"{options.name} is in {options.out}.")
 
@@ -87,3 +90,13 @@ def train_into(folder: Path) -> Iterator["Note"]:
 
     model = yield from make(Config())
     model.save(folder, dtype=torch.bfloat16)
+
+
+def head_into(folder: Path) -> Iterator["Note"]:
+    """Fit the brand's reward head, or take it from the cache, and put it into a folder."""
+    from killick.models.weights import REWARD_FILE
+    from killick.recipes.brand_served import save, text_reward
+
+    judge = yield from text_reward()
+    folder.mkdir(parents=True, exist_ok=True)
+    save(judge.reward, folder / REWARD_FILE, speaks=judge.speaks)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from threading import Lock
 from typing import Generic, TypeVar
 
-from killick.models.asking import Answer, Asking, Question
+from killick.models.asking import Answer, Asking, Question, Unread, marked
 from killick.models.words import SPECIAL
 from killick.recipes.brand_preferences import Speaker, preference_rows, preferences, speaker
 from killick.recipes.brand_served import NAME, text_reward
@@ -69,16 +69,22 @@ def offers(speaks: Callable[[], Speaker] = speaker) -> Practice:
     def answers(questions: list[Question]) -> list[list[Answer] | Refusal]:
         return ask()(questions)
 
-    def by_head(prompts: Sequence[str], texts: Sequence[str]) -> list[float]:
-        return head()(prompts, texts)
+    def by_head(prompts: Sequence[str], texts: Sequence[str]) -> list[float | Unread]:
+        return head().each(prompts, texts)
 
     return Practice(Once(rows), {"tiny-gpt-chat": answers}, {"reviewer": reviewer, NAME: by_head})
 
 
-def reviewer(prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
-    """Gold: minus the number of flaws of each answer.
+def reviewer(prompts: Sequence[str], answers: Sequence[str]) -> list[float | Unread]:
+    """Gold of each answer, or why it has none."""
+    return [gold(prompt, answer) for prompt, answer in zip(prompts, answers, strict=True)]
 
-    Raises:
-        Refusal: at a prompt that asks about no product.
-    """
-    return [-float(len(review(described(prompt), answer))) for prompt, answer in zip(prompts, answers, strict=True)]
+
+def gold(prompt: str, answer: str) -> float | Unread:
+    """Minus the number of flaws; none where a mark of the chat is spelled, or the prompt asks about no product."""
+    if spelled := marked({"prompt": prompt, "answer": answer}, SPECIAL):
+        return spelled
+    try:
+        return -float(len(review(described(prompt), answer)))
+    except Refusal as refusal:
+        return Unread("prompt", str(refusal))

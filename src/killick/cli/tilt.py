@@ -1,12 +1,11 @@
 """`killick tilt`: the leashed optimum in closed form, over the source's answers or a person's own table."""
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from killick.cli.output import show, write_csv, write_picture
 from killick.flags import settings
 from killick.refusal import Refusal
 
@@ -87,13 +86,6 @@ def content(path: Path) -> bytes:
         raise Refusal(f"--table {path} cannot be read ({error.strerror}).") from error
 
 
-def show(table: dict[str, Any]) -> None:
-    """Print a table and a blank line."""
-    from killick.console import table_lines
-
-    print("\n".join(table_lines(table)) + "\n")
-
-
 def answers_table(table: "AnswerTable", betas: Sequence[float], *, title: str) -> dict[str, Any]:
     """Each answer: what it has, and how often the policy of each beta gives it."""
     from killick.algorithms.tilt import tilt as optimum
@@ -166,22 +158,15 @@ def best_words(table: "AnswerTable", rows: Policies) -> str:
 def draw(table: "AnswerTable", betas: Sequence[float], *, ns: Sequence[int], rows: Policies, out: Path) -> None:
     """Write leash.png, leash.pdf and leash.csv; older ones of these names are replaced."""
     from killick.report.leash import leash
-    from killick.report.style import WIDTH, render
-    from killick.rundir.durable import replace_file
 
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(["policy", "reward", "gold", "kl", "kl_bound", "gaming", "win_rate"])
-    writer.writerows(
+    head = ["policy", "reward", "gold", "kl", "kl_bound", "gaming", "win_rate"]
+    told = [
         [name, found.proxy, found.gold, found.kl, bound, found.gaming, found.win_rate] for name, bound, found in rows
-    )
+    ]
     try:
         out.mkdir(parents=True, exist_ok=True)
-        replace_file(out / "leash.csv", text.getvalue().encode())
-        picture = leash(table, betas=betas, ns=ns)
-        for kind, data in render(picture.paint, size=(WIDTH, picture.height)).items():
-            if kind != "svg":
-                replace_file(out / f"leash.{kind}", data)
+        write_csv(out / "leash.csv", head, rows=told)
+        write_picture(out / "leash", leash(table, betas=betas, ns=ns))
     except OSError as error:
         raise Refusal(f"{out} cannot be written ({error.strerror}); name another folder.") from error
     print(f"{out} holds leash.png, leash.pdf and leash.csv.")

@@ -4,7 +4,7 @@ Every answer draws from a stream of its own, and the network computes in float64
 moves the last digits of float32, moves no token.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 
@@ -40,6 +40,19 @@ class Answer:
 
     text: str
     finished: bool
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Why an answer to a prompt gets no score.
+
+    Args:
+        field: prompt or answer, whichever cannot be read.
+        reason: one sentence.
+    """
+
+    field: str
+    reason: str
 
 
 class Asking:
@@ -80,9 +93,8 @@ class Asking:
 
     def refusal(self, question: Question) -> Refusal | None:
         """Why a question cannot be asked."""
-        spelled = [mark for mark in self.marks if mark in question.prompt]
-        if spelled:
-            return Refusal(f"A prompt is plain text; it may not hold {spelled[0]}.")
+        if spelled := marked({"prompt": question.prompt}, self.marks):
+            return Refusal(spelled.reason)
         if not self.encode(question.prompt):
             return Refusal("The prompt holds no word.")
         length, context = len(self.encode(self.frame(question.prompt))), self.network.config.context
@@ -104,6 +116,20 @@ class Asking:
             rollout.responses.tolist(), rollout.lengths.tolist(), rollout.finished.tolist(), strict=True
         ):
             yield Answer(self.decode(tokens[: length - ended]), ended)
+
+
+def marked(texts: Mapping[str, str], marks: Sequence[str]) -> Unread | None:
+    """The first of some texts, by what it is, that spells a mark of the chat, which would be a token of its own (O-17).
+
+    Args:
+        texts: "prompt" or "answer" -> text.
+        marks: what may not stand in them.
+    """
+    for field, text in texts.items():
+        for mark in marks:
+            if mark in text:
+                return Unread(field, f"The {field} is plain text; it may not hold {mark}.")
+    return None
 
 
 def own_streams(question: Question) -> list[torch.Generator]:

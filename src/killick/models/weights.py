@@ -11,6 +11,9 @@ from torch import Tensor, nn
 
 from killick.types import Refusal
 
+REWARD_FILE = "reward.safetensors"
+"""What a folder calls the weights of a reward model."""
+
 
 def write(module: nn.Module, path: Path, *, settings: dict[str, Any]) -> None:
     """Write a module's tensors and plain settings under a temporary name, then put the file in place."""

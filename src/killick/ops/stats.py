@@ -11,11 +11,18 @@ RESAMPLED = 20_000_000
 """Numbers that a bootstrap holds at once: what bounds its memory, not its result."""
 
 
+def pair_credit(
+    chosen: Float[Tensor, " pair"], rejected: Float[Tensor, " pair"], *, tie_credit: float = 0.5
+) -> Float[Tensor, " pair"]:
+    """1 where the chosen response scores higher, 0 where the rejected one does, `tie_credit` where both are equal."""
+    return (chosen > rejected).double() + tie_credit * (chosen == rejected).double()
+
+
 def pair_accuracy(
     chosen: Float[Tensor, " pair"], rejected: Float[Tensor, " pair"], *, tie_credit: float = 0.5
 ) -> Float[Tensor, ""]:
     """Share of pairs whose chosen response scores higher; an exact tie earns `tie_credit` (0 is strict, O-05)."""
-    return ((chosen > rejected).double() + tie_credit * (chosen == rejected).double()).mean()
+    return pair_credit(chosen, rejected, tie_credit=tie_credit).mean()
 
 
 def ranks(values: Float[Tensor, " item"]) -> Float[Tensor, " item"]:
@@ -83,3 +90,11 @@ def resampled_means(
 def smoothed(values: Sequence[float], reach: int = 2) -> list[float]:
     """Mean over a window of 2 reach + 1 steps, shorter at the ends."""
     return [fmean(values[max(0, i - reach) : i + reach + 1]) for i in range(len(values))]
+
+
+def ends(values: Sequence[float]) -> tuple[float, float]:
+    """Means over the first tenth of the steps and over their last third, of one step at least: of 30, 3 and 10.
+
+    One batch of answers is noisy, and the two never share a step where there are two.
+    """
+    return fmean(values[: max(1, len(values) // 10)]), fmean(values[-max(1, len(values) // 3) :])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from killick.types import Refusal
-from killick.worlds.listed_csv import decoded
+from killick.worlds.listed_csv import decoded, separator
 
 TEXTS = ("response", "text")
 """What the column of responses may be called."""
@@ -91,8 +91,7 @@ def responses(row: dict[str, Any], *, line: int) -> Iterator[str]:
 
 def from_table(text: str) -> Iterator[Candidate]:
     """Each response of CSV, separated by commas, semicolons or tabs, whichever the first line has most of."""
-    first = text.lstrip().partition("\n")[0]
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator(text), strict=True)
     try:
         head = [cell.strip().lower() for cell in next(reader, [])]
         place = head.index(named(head, TEXTS, line=1))

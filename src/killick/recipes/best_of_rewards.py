@@ -1,4 +1,4 @@
-"""A person's own reward: a function by its import path, asked once for each response, its answers checked."""
+"""A person's own reward, a function by its import path or a head in a folder: asked once for each response."""
 
 import difflib
 import importlib
@@ -12,7 +12,9 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
+from killick.models.weights import REWARD_FILE, read
 from killick.recipes.best_of_candidates import Pool
+from killick.recipes.brand_served import NAME, opened
 from killick.types import Refusal
 
 Score: TypeAlias = Callable[[str, str], Any]
@@ -20,7 +22,7 @@ Score: TypeAlias = Callable[[str, str], Any]
 
 
 def load_reward(path: str, *, flag: str) -> Score:
-    """The reward that `module:function` names, with the current folder importable; a folder goes to `load_folder`.
+    """The reward that `module:function` names, with the current folder importable; or the one in a folder.
 
     The function takes a text, or a prompt and a response.
 
@@ -42,16 +44,26 @@ def load_reward(path: str, *, flag: str) -> Score:
 
 
 def load_folder(folder: Path, *, flag: str) -> Score:
-    """The reward model in a folder: where a format of one becomes known, it is read here.
+    """The brand's reward head, as `killick models make brand-head` writes it: prompt and response in, a number out.
 
     Raises:
-        Refusal: always, today; it says what is understood.
+        Refusal: where the folder holds none, or the reward model of a world, which scores tokens.
     """
-    holds = ", ".join(sorted(path.name for path in folder.iterdir())[:5]) or "nothing"
-    raise Refusal(
-        f"{flag} {folder} is a folder (it holds {holds}), and no format of reward model is read from one yet; give "
-        "module:function, a function of a text or of prompt and response that returns a number."
-    )
+    file = folder / REWARD_FILE
+    if not file.exists():
+        holds = ", ".join(sorted(path.name for path in folder.iterdir())[:5]) or "nothing"
+        raise Refusal(
+            f"{flag} {folder} is a folder without {REWARD_FILE} (it holds {holds}); killick models make {NAME} --out "
+            "DIR writes one, or give module:function."
+        )
+    world = read(file)[0].get("world")
+    if world is not None:
+        raise Refusal(
+            f"{flag} {folder} holds a reward model of the world {world}, which scores the tokens of that world and no "
+            f"text; give the brand's head (killick models make {NAME} --out DIR) or module:function."
+        )
+    judge = opened(file)
+    return lambda prompt, response: judge([prompt], [response])[0]
 
 
 def imported(module: str, *, flag: str) -> Any:
@@ -112,6 +124,8 @@ def number(reward: Score, prompt: str, *, response: str, where: str) -> float:
     """One answer of the function, checked."""
     try:
         found = reward(prompt, response)
+    except Refusal as error:
+        raise Refusal(f"{where}: {error}") from error
     except Exception as error:  # a person's function may do anything
         raise Refusal(f"{where}: the function failed with {one_line(error)}.") from error
     try:

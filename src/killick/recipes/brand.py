@@ -15,7 +15,7 @@ from killick.models.value import Critic
 from killick.recipes import brand_tables
 from killick.recipes.brand_best_of_n import best_of, counts, promises
 from killick.recipes.brand_claims import CLAIMS
-from killick.recipes.brand_preferences import FLAWS, K, Speaker, preferences, speaker, split
+from killick.recipes.brand_preferences import K, Speaker, preferences, speaker, split
 from killick.recipes.brand_rewards import FIT, fitted_head, fitted_scalar, marks
 from killick.recipes.cells import Begun, Cell, Seen, answers_shown
 from killick.recipes.claims import judge
@@ -26,7 +26,7 @@ from killick.recipes.tables import Table
 from killick.rewards.fit import FitConfig, Standardised
 from killick.types import Refusal
 from killick.worlds.brand import question
-from killick.worlds.catalogue import PRODUCTS
+from killick.worlds.catalogue import FLAWS, PRODUCTS
 from killick.worlds.copywriting import WRITTEN
 
 
@@ -38,7 +38,8 @@ class Config:
         betas: the leashes, one arm each: deviations of the reward per nat; none at all leaves PPO out.
         seeds: of the answers; every arm runs once for each.
         pool: answers about each of the 72 held-out products, from which best-of-n is read.
-        ns: where the curves are read, each at most the pool.
+        ns: where the curves are read, each at most the pool; 1, 2, 3, 4, 6, 8, 12, ... as far as it goes where none
+            are given.
         device: auto takes a GPU where there is one.
         workers: processes at once; 0 takes one a core.
         fit: the linear head's.
@@ -49,7 +50,7 @@ class Config:
     betas: tuple[float, ...] = (0.0, 0.1, 0.5, 2.0)
     seeds: tuple[int, ...] = (0,)
     pool: int = 64
-    ns: tuple[int, ...] = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+    ns: tuple[int, ...] = ()
     device: str = "auto"
     workers: int = 0
     fit: FitConfig = FIT
@@ -60,8 +61,13 @@ class Config:
 
     def quick(self) -> "Config":
         """The same path with a smaller pool, a shorter fine-tune and a few steps of PPO, in under a minute."""
-        return replace(self, pool=8, ns=(1, 2, 4, 8), scalar_fit=replace(self.scalar_fit, steps=10),
+        return replace(self, pool=8, scalar_fit=replace(self.scalar_fit, steps=10),
                        ppo=replace(self.ppo, iterations=5, batch=32))  # fmt: skip
+
+    def reach(self) -> tuple[int, ...]:
+        """Where the curves are read: two points a doubling, as far as the pool goes, where none are given."""
+        steps = sorted({1, *(3 * 2**power // part for power in range(self.pool.bit_length()) for part in (1, 3))})
+        return self.ns or tuple(n for n in steps if n <= self.pool)
 
     def validate(self) -> None:
         """Refuse settings that cannot run.
@@ -79,8 +85,8 @@ class Config:
             raise Refusal(
                 f"--pool must be at least {K}, not {self.pool}: the best of {K} answers is among its figures."
             )
-        if not self.ns or not 1 <= min(self.ns) <= max(self.ns) <= self.pool:
-            asked = " ".join(map(str, self.ns)) or "nothing"
+        if not all(1 <= n <= self.pool for n in self.ns):
+            asked = " ".join(map(str, self.ns))
             raise Refusal(f"--ns takes numbers from 1 to the --pool of {self.pool}, not {asked}.")
         self.fit.validate()
         self.scalar_fit.validate()
@@ -117,7 +123,7 @@ def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Prepared, 
     head, found_head = yield from fitted_head(speaks, config.fit, pairs=pairs, seed=seed)
     scalar, found_scalar = yield from fitted_scalar(speaks, config.scalar_fit, pairs=pairs, seed=seed)
     mark = [marks(speaks, fit, pairs=pairs, seed=seed) for fit in (config.fit, config.scalar_fit)]
-    chosen = yield from best_of(speaks, head, scalar=scalar, seed=seed, pool=config.pool, ns=config.ns, mark=mark)
+    chosen = yield from best_of(speaks, head, scalar=scalar, seed=seed, pool=config.pool, ns=config.reach(), mark=mark)
     found = {"pairs": len(asked), "prompts": len(PRODUCTS), "head": found_head, "scalar": found_scalar, **chosen}
     first, kept, best = (found["of_four"][name][0] for name in ("first", "head", "reviewer"))
     yield Note(

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from killick.algorithms.best_of_n import best_of_n_curve
 from killick.ops.stats import bootstrap_interval
-from killick.recipes.brand_preferences import FLAWS, K, Speaker
+from killick.recipes.brand_preferences import K, Speaker
 from killick.recipes.brand_rewards import scored
 from killick.recipes.ledger import Note
 from killick.rundir.cache import cached
@@ -18,7 +18,7 @@ from killick.rundir.ledger import plain
 from killick.rundir.seeds import stage_generator
 from killick.types import Reward, Rollout
 from killick.worlds.brand import REPAIR, Brand
-from killick.worlds.catalogue import HELD_OUT, PRODUCTS
+from killick.worlds.catalogue import FLAWS, HELD_OUT, PRODUCTS
 from killick.worlds.wording import sentences
 
 JUDGED = tuple(product for product in PRODUCTS if product.split()[0] in HELD_OUT)

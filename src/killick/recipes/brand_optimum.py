@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from killick.ops.losses import bradley_terry
+from killick.ops.stats import pair_accuracy
 from killick.rewards.fit import FitConfig, FitState, fit
 from killick.rewards.head import Head
 from killick.rewards.layers import linear
@@ -62,10 +63,11 @@ def decided(
 ) -> dict[str, float]:  # fmt: skip
     """What weights make of both kinds of pairs, and how often they decide as the fitted ones do."""
     seen, asked = learned.double() @ direction, held.double() @ direction
+    level = torch.zeros_like(seen)
     return {
-        "loss": float(bradley_terry(seen, torch.zeros_like(seen)).mean()),
+        "loss": float(bradley_terry(seen, level).mean()),
         "squared": float(direction.square().sum()),
-        "learned_accuracy": float((seen > 0).double().mean()),
-        "accuracy": float((asked > 0).double().mean()),
+        "learned_accuracy": float(pair_accuracy(seen, level)),
+        "accuracy": float(pair_accuracy(asked, torch.zeros_like(asked))),
         "agreement": float(((asked > 0) == (held.double() @ fitted > 0)).double().mean()),
     }

@@ -25,8 +25,6 @@ BUDGET = 60
 """Tokens of an answer at most."""
 K = 4
 """Answers to each prompt."""
-FLAWS = ("product", "repetition", "material", "repair")
-"""What the reviewer counts, by its own names."""
 
 
 @dataclass(frozen=True)

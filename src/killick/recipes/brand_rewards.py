@@ -15,7 +15,7 @@ from torch import Tensor
 
 from killick.models.policy import TransformerPolicy
 from killick.models.reader import Reader, summary
-from killick.ops.stats import bootstrap_interval
+from killick.ops.stats import bootstrap_interval, pair_credit
 from killick.recipes.brand_optimum import beside_the_optimum
 from killick.recipes.brand_preferences import Speaker
 from killick.recipes.ledger import Note
@@ -116,15 +116,9 @@ def scored(reward: Reward, rollout: Rollout, *, rows: int = 256) -> Float[Tensor
     return torch.cat([reward(rollout[part]) for part in order.split(rows)])[order.argsort()]
 
 
-def right(scores: Float[Tensor, " batch"], pairs: Preference) -> Float[Tensor, " pair"]:
-    """1 where the chosen answer scores higher, 0 where it does not, half where both score the same."""
-    chosen, rejected = scores[pairs.chosen], scores[pairs.rejected]
-    return ((chosen > rejected).double() + 0.5 * (chosen == rejected).double()).cpu()
-
-
 def judged(scores: Float[Tensor, " batch"], pairs: Pairs, *, seed: int) -> dict[str, Any]:
     """How often scores are right, and the interval over the held-out pairs, each of which is about another product."""
-    seen, held = (right(scores, part) for part in pairs)
+    seen, held = (pair_credit(scores[part.chosen], scores[part.rejected]).cpu() for part in pairs)
     interval = bootstrap_interval(held, stage_generator(seed, "brand accuracy"))
     return {
         "accuracy": float(held.mean()), "interval": list(interval), "ceiling": CEILING, "held_pairs": len(held),

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from killick.recipes.brand_preferences import FLAWS, K
+from killick.ops.stats import ends
+from killick.recipes.brand_preferences import K
 from killick.recipes.ledger import Row
 from killick.recipes.tables import Table, by_arm
+from killick.worlds.catalogue import FLAWS
 
 Found = Mapping[str, Any]
-FIRST, LAST = 3, 10
-"""Steps that a beginning and an end are means of: one batch of answers is noisy."""
 
 
 def tables(rows: Sequence[Row], found: Found) -> list[Table]:
@@ -21,7 +21,16 @@ def tables(rows: Sequence[Row], found: Found) -> list[Table]:
         found: seed (as text) -> what its stages found.
     """
     told = sorted(found.items(), key=lambda pair: int(pair[0]))
-    every = [best_of_four(told), rewards(told), optimum(told), curve(told), prices(told), winners(told), trades(rows)]
+    every = [
+        best_of_four(told),
+        rewards(told),
+        optimum(told),
+        curves(told),
+        means(told),
+        prices(told),
+        winners(told),
+        trades(rows),
+    ]
     return [table for table in every if table is not None]
 
 
@@ -74,22 +83,49 @@ def reordered(rows: Sequence[Found]) -> list[dict[str, Any]]:
     return [{name: row[name] for name in names} for row in rows]
 
 
-def curve(told: Sequence[tuple[str, Found]]) -> Table:
-    """One row an n, the mean over seeds."""
+def curves(told: Sequence[tuple[str, Found]]) -> Table:
+    """One row a seed and n, with the intervals over products."""
+    body = [
+        [int(seed), point["n"], point["kl_bound"], point["proxy"], *point["proxy_interval"], point["gold"],
+         *point["gold_interval"], other["gold"]]
+        for seed, found in told
+        for point, other in zip(*(found["curves"][name]["points"] for name in ("head", "reviewer")), strict=True)
+    ]  # fmt: skip
+    tops = "; ".join(f"seed {seed}: {turn(found['curves']['head'])}" for seed, found in told)
+    products = told[0][1]["curves"]["head"]["prompts"]
+    return Table(
+        "Best-of-n from one pool",
+        f"Proxy and gold of what the head keeps, with 95 % intervals over the {products} held-out products; KL "
+        "in nats is at most its bound. The reviewer's own choice shows what there was to win. "
+        f"Gold by the head, {tops}.",
+        ["seed", "n", "KL bound", "proxy", "low", "high", "gold", "low", "high", "reviewer's gold"],
+        body,
+    )
+
+
+def turn(curve: Found) -> str:
+    """Where gold is highest, and whether it surely falls beyond."""
+    low, high = curve["top_interval"]
+    sure = "surely falls beyond" if curve["turns"] else "not sure to fall beyond"
+    at_end = curve["top"] == curve["points"][-1]["n"]
+    return (
+        f"highest at n = {curve['top']} (95 % between {low} and {high}), {'the end of the curve' if at_end else sure}"
+    )
+
+
+def means(told: Sequence[tuple[str, Found]]) -> Table | None:
+    """One row an n, the mean over seeds, where there are several."""
+    if len(told) == 1:
+        return None
     curves = [found["curves"] for _, found in told]
     body: list[list[Any]] = []
     for place, point in enumerate(curves[0]["head"]["points"]):
-        means = [fmean(each[name]["points"][place][column] for each in curves)
-                 for name, column in (("head", "proxy"), ("head", "gold"), ("reviewer", "gold"))]  # fmt: skip
-        body.append([point["n"], point["kl_bound"], *means])
-    tops = ", ".join(
-        f"{each['head']['top']} ({each['head']['top_interval'][0]} to {each['head']['top_interval'][1]})"
-        for each in curves
-    )
+        row = [fmean(each[name]["points"][place][column] for each in curves)
+               for name, column in (("head", "proxy"), ("head", "gold"), ("reviewer", "gold"))]  # fmt: skip
+        body.append([point["n"], point["kl_bound"], *row])
     return Table(
-        "Best-of-n from one pool",
-        f"KL is at most its bound. Gold by the head is at its best at n = {tops}, in brackets the 95 % interval over "
-        "products; the reviewer's own choice shows what there was to win.",
+        "Best-of-n, the mean over seeds",
+        "The same curves, without their intervals.",
         ["n", "KL bound, nats", "proxy by the head", "gold by the head", "gold by the reviewer"],
         body,
     )
@@ -126,26 +162,24 @@ def trades(rows: Sequence[Row]) -> Table | None:
     body: list[list[Any]] = []
     for arm in dict.fromkeys(row["arm"] for row in rows):
         mine = [ledger[arm] for ledger in ledgers if arm in ledger]
-        ends = {
-            name: fmean(fmean(row[name] for row in each[-LAST:]) for each in mine) for name in ("proxy", "gold", "kl")
-        }
+        last = [change(mine, name)[1] for name in ("proxy", "gold", "kl")]
         moved = {kind: change(mine, f"flaw_{kind}") for kind in FLAWS}
         shown = [*moved.values(), change(mine, "promises")]
-        body.append([arm, *ends.values(), *(f"{before:.2f} to {after:.2f}" for before, after in shown), bargain(moved)])
+        body.append([arm, *last, *(f"{before:.2f} to {after:.2f}" for before, after in shown), bargain(moved)])
     return Table.unless_empty(
         "What PPO traded",
-        f"Share of answers with each flaw, over the first {FIRST} steps and the last {LAST}; how often one promises "
-        "a repair. A policy that pleases the reward model drops the flaws that it sees and takes on those that it does "
-        "not; promises beyond the first are no flaw to the reviewer, who counts what his guidelines say.",
+        "Share of answers with each flaw, over the first tenth of the steps and the last third, where the three "
+        "numbers are read too; how often one promises a repair. A policy that pleases the reward model drops the flaws "
+        "that it sees and takes on those that it does not; promises beyond the first are no flaw to the reviewer, who "
+        "counts what his guidelines say.",
         ["arm", "proxy", "gold", "KL, nats", *FLAWS, "promises", "bargain"], rows=body,
     )  # fmt: skip
 
 
 def change(cells: Sequence[Sequence[Row]], column: str) -> tuple[float, float]:
     """A column over the first steps, in which a policy has hardly moved, and over the last; mean over seeds."""
-    ends = (slice(0, FIRST), slice(-LAST, None))
-    before, after = (fmean(fmean(row[column] for row in rows[end]) for rows in cells) for end in ends)
-    return before, after
+    before, after = zip(*(ends([row[column] for row in rows]) for rows in cells), strict=True)
+    return fmean(before), fmean(after)
 
 
 def bargain(moved: Mapping[str, tuple[float, float]], least: float = 0.1) -> str:

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from killick.models.weights import read, write
-from killick.ops.stats import bootstrap_interval
+from killick.models.weights import REWARD_FILE, read, write
+from killick.ops.stats import bootstrap_interval, pair_credit
 from killick.preferences.noise import Noise, noise
 from killick.recipes.world_labels import Labels
 from killick.rewards.counts import Counts
@@ -30,7 +30,7 @@ FITS = {
     "answers": FitConfig(steps=400, learning_rate=0.02),
 }
 """World -> how its reward model is fitted: as its recipe does it."""
-WEIGHTS, RESULTS = "reward.safetensors", "results.json"
+WEIGHTS, RESULTS = REWARD_FILE, "results.json"
 WorldReward: TypeAlias = Counts | Pooled | Head
 
 
@@ -90,8 +90,7 @@ def judged_by(
 ) -> dict[str, Any]:
     """Accuracy over held-out pairs with a winner, and its interval over what was split: its pairs move together."""
     scores, won = model(held.rollout), held.label == 1
-    chosen, rejected = scores[held.chosen[won]], scores[held.rejected[won]]
-    right = (chosen > rejected).double() + 0.5 * (chosen == rejected).double()
+    right = pair_credit(scores[held.chosen[won]], scores[held.rejected[won]])
     _, number = units[won].unique(return_inverse=True)
     sums = torch.zeros(int(number.max()) + 1, dtype=torch.double).index_add(0, number, right)
     low, high = bootstrap_interval(sums, generator, counts=number.bincount().double())

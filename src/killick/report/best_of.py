@@ -31,7 +31,8 @@ def best_of(curve: Curve) -> Picture:
         grid[-1].set_xlabel("n, with the bound of KL in nats below")
         figure.suptitle("Best of n, from your own responses")
 
-    turn = f" Gold is highest at n = {curve.top} and falls beyond (dashed)." if curve.turns else ""
+    falls = "and falls beyond (dashed)" if curve.turns else "but whether it falls beyond is not sure"
+    turn = f" Gold is highest at n = {curve.top} {falls}." if curve.top not in (None, ns[-1]) else ""
     caption = (
         f"Means over {curve.prompts} prompts, unbiased from one pool for each; bands are 95 % intervals over prompts."
         f"{turn}"

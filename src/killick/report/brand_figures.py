@@ -9,14 +9,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator
 
+from killick.ops.stats import ends
 from killick.report.picture import Picture
 from killick.report.reading import WINDOW, Arm, Row, Shown
 from killick.report.style import COLOURS, INK, marks
 from killick.report.words import number
+from killick.worlds.catalogue import FLAWS
 
 Maker = Callable[[], Picture | None]
-KINDS = ("product", "repetition", "material", "repair")
-"""Of flaws, as the ledger's columns `flaw_...` name them."""
 TICKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
@@ -72,8 +72,7 @@ def best_of_n(curves: list[Row]) -> Picture | None:
         figure.legend(*below.get_legend_handles_labels(), loc="outside lower center", ncols=2)
 
     end = first["points"][-1]
-    sure = first["turns"] and first["top_interval"][1] < end["n"]
-    falls = "falls again beyond it" if sure else "has not surely turned by the end of the pool"
+    falls = "falls again beyond it" if first["turns"] else "has not surely turned by the end of the pool"
     seeds = f" Faint lines are the other {len(curves) - 1} seeds." if len(curves) > 1 else ""
     caption = (
         f"The best of more answers by score: the proxy rises to {number(end['proxy'])} at n = {end['n']}, gold by the "
@@ -91,7 +90,7 @@ def low_high(curve: Row) -> str:
 
 def flaws(shown: Shown) -> Picture | None:
     """How often answers have each flaw, against the KL that PPO has spent: a panel an arm."""
-    arms = [arm for arm in shown.arms if arm.has("kl") and all(arm.has(f"flaw_{kind}") for kind in KINDS)]
+    arms = [arm for arm in shown.arms if arm.has("kl") and all(arm.has(f"flaw_{kind}") for kind in FLAWS)]
     if not arms:
         return None
     wide = min(2, len(arms))
@@ -100,7 +99,7 @@ def flaws(shown: Shown) -> Picture | None:
     def paint(figure: Figure) -> None:
         grid = figure.subplots(rows, wide, sharey=True, squeeze=False).flatten()
         for place, (axes, arm) in enumerate(zip(grid, arms, strict=False)):
-            for index, kind in enumerate(KINDS):
+            for index, kind in enumerate(FLAWS):
                 path(axes, arm, column=f"flaw_{kind}", index=index, label=kind)
             axes.set_title(arm.name)
             axes.set_ylim(-0.03, 1.03)
@@ -116,7 +115,7 @@ def flaws(shown: Shown) -> Picture | None:
     told = "; ".join(f"{arm.name}: {bargain(arm)}" for arm in arms)
     caption = (
         "The axes of KL differ. A line that falls is a flaw that the reward model sees; one that rises pays for it. "
-        f"From the first to the last iterations: {told}. Lines are means over {WINDOW} iterations."
+        f"From the first tenth of the iterations to the last third: {told}. Lines are means over {WINDOW} iterations."
     )
     return Picture("flaws-against-kl", "Which flaws PPO trades", caption, 1.3 + 1.5 * rows, paint)
 
@@ -130,8 +129,10 @@ def path(axes: Axes, arm: Arm, *, column: str, index: int, label: str) -> None:
 
 
 def bargain(arm: Arm) -> str:
-    """How each flaw's share moved."""
-    return ", ".join(
-        f"{kind} {number(float(arm.smooth(f'flaw_{kind}')[0]))} to {number(float(arm.smooth(f'flaw_{kind}')[-1]))}"
-        for kind in KINDS
-    )
+    """How each flaw's share moved, by the same ends as the table of the run."""
+    said = []
+    for kind in FLAWS:
+        shares = arm.mean(f"flaw_{kind}")
+        before, after = ends(shares[np.isfinite(shares)].tolist())
+        said.append(f"{kind} {number(before)} to {number(after)}")
+    return ", ".join(said)

@@ -12,8 +12,9 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from killick.web.pages import index
+from killick.web.pages import index, whole
 from killick.web.reference import reference
+from killick.web.strict import ANYWHERE
 
 STATIC = Path(__file__).parent / "static"
 BODY = 2_000_000
@@ -39,7 +40,7 @@ def build(
         redoc_url=None,
     )
 
-    @app.get("/healthz", tags=["server"])
+    @app.get("/healthz", tags=["server"], responses=ANYWHERE)
     async def healthz() -> dict[str, str]:
         """Whether the server answers; it waits for no thread."""
         return {"status": "ok"}
@@ -62,7 +63,7 @@ def invalid(_: Request, error: Exception) -> JSONResponse:
 
 def plain(text: str) -> str:
     """What a sender named, short, and without the halves of characters that no reply can carry."""
-    return text[:300].encode(errors="replace").decode()
+    return whole(text[:300])
 
 
 def refused(_: Request, error: Exception) -> JSONResponse:
@@ -85,7 +86,8 @@ class Gate:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         origin, length = headers.get(b"origin"), headers.get(b"content-length", "0")
         if self.hosts and named(host := headers.get(b"host", "")) not in self.hosts:
-            await say(send, 421, "host", f"This server is not called {host[:100]}.")
+            reason = f"This server is not called {host[:100]}." if host else "The request names no host."
+            await say(send, 421, "host", reason)
             return
         if scope["method"] not in ("GET", "HEAD") and origin and not self.own(origin, headers.get(b"host", "")):
             await say(send, 403, "origin", f"Pages of {origin[:100]} may not write here.")

@@ -19,7 +19,7 @@ from killick.algorithms.listed import (
 from killick.algorithms.tilt import tilt
 from killick.ops.kl import best_of_n_bound
 from killick.types import Refusal
-from killick.web.pages import TEMPLATES, page
+from killick.web.pages import TEMPLATES, PageRoute, page, whole
 from killick.worlds.listed import FIVE, AnswerTable
 from killick.worlds.listed_csv import read_table
 
@@ -34,7 +34,7 @@ WIDE, HIGH, EDGE = 600, 200, 12
 
 def leash() -> APIRouter:
     """The part of the server at `/leash`."""
-    router = APIRouter(include_in_schema=False)
+    router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
     @router.get("/leash", response_class=HTMLResponse, summary="The exact leash")
     def show(beta: str = BETA) -> HTMLResponse:
@@ -51,17 +51,30 @@ def leash() -> APIRouter:
 
         Without a beta it is the middle of the slider, whatever the unit of the rewards.
         """
-        data = file or table.encode()
         try:
+            data = file or encoded(table)
             found = read_table(data)
             if len(found.answers) > SHOWN:
                 raise Refusal(f"The page shows {SHOWN} answers at most; killick tilt --table FILE takes more.")
         except Refusal as error:
-            return answered(FIVE, BETA, text=table, problem=str(error))
+            return answered(FIVE, BETA, text=whole(table), problem=str(error))
         low, high = reach(found)
         return answered(found, beta or f"{math.sqrt(low * high):.2g}", text=data.decode("utf-8-sig"), own=True)
 
     return router
+
+
+def encoded(table: str) -> bytes:
+    """What was typed, as a file would hold it.
+
+    Raises:
+        Refusal: at half a character, which a form of another charset may bring.
+    """
+    try:
+        return table.encode()
+    except UnicodeEncodeError as error:
+        line = table.count("\n", 0, error.start) + 1
+        raise Refusal(f"Line {line} holds half a character, which is no text; send the table as UTF-8.") from error
 
 
 def answered(table: AnswerTable, beta: str, *, text: str = "", problem: str = "", own: bool = False) -> HTMLResponse:

@@ -1,9 +1,10 @@
 """Pages: templates that escape every value, headers that let nothing foreign in, and the index at `/`."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -24,6 +25,32 @@ TEMPLATES = Environment(
     loader=PackageLoader("killick.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
     lstrip_blocks=True,
 )  # fmt: skip
+
+
+class PageRoute(APIRoute):
+    """A route whose form fields may be as long as the whole body, so that the server's one bound is the only one."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """FastAPI's handler over a request without a bound of its own."""
+        handle = super().get_route_handler()
+
+        async def unbounded(request: Request) -> Response:
+            return await handle(Unbounded(request.scope, request.receive))
+
+        return unbounded
+
+
+class Unbounded(Request):
+    """A request whose form may have parts of any length; without it a text part ends at a mebibyte."""
+
+    def form(self, **limits: Any) -> Any:
+        """The form."""
+        return super().form(**{"max_part_size": sys.maxsize} | limits)
+
+
+def whole(text: str) -> str:
+    """Text without the halves of characters that no reply can carry."""
+    return text.encode(errors="replace").decode()
 
 
 def page(template: str, *, status: int = 200, **values: Any) -> HTMLResponse:

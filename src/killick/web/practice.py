@@ -7,16 +7,19 @@ import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Annotated, Any, TypeAlias
 
 from fastapi import APIRouter, Query
 from fastapi.concurrency import run_in_threadpool
 
-from killick.models.asking import Answer, Question
+from killick.models.asking import Answer, Question, Unread
 from killick.types import Refusal
 from killick.web.practice_forms import (
     ANSWERS,
+    ITEMS,
     PRODUCT,
+    Answered,
     BrandCheck,
     BrandChecked,
     Generate,
@@ -31,7 +34,7 @@ from killick.web.practice_forms import (
     Scores,
     Written,
 )
-from killick.web.strict import REFUSALS, StrictRoute, wrong
+from killick.web.strict import ANYWHERE, REFUSALS, StrictRoute, wrong
 from killick.web.together import Together
 from killick.worlds.brand import review
 from killick.worlds.wording import Phrases, sentences
@@ -39,8 +42,8 @@ from killick.worlds.wording import Phrases, sentences
 Rows: TypeAlias = Sequence[Mapping[str, str]]
 Speak: TypeAlias = Callable[[list[Question]], Sequence[list[Answer] | Refusal]]
 """Answers to each of several questions, the same that each would get alone; or why there are none."""
-Judge: TypeAlias = Callable[[Sequence[str], Sequence[str]], Sequence[float]]
-"""Prompts and answers as texts to one score each; a Refusal where they cannot be read."""
+Judge: TypeAlias = Callable[[Sequence[str], Sequence[str]], Sequence[float | Unread]]
+"""Prompts and answers as texts to one score each, the same that each would get alone; or why there is none."""
 
 SHORT = 20_000
 """Characters that are reviewed in some milliseconds."""
@@ -77,7 +80,7 @@ def practice(offers: Practice) -> APIRouter:
 def give(router: APIRouter, offers: Practice) -> None:
     """What there is: preferences, and models by name."""
 
-    @router.get("/preferences", responses={422: REFUSALS[422]})
+    @router.get("/preferences", responses=ANYWHERE | {422: REFUSALS[422]})
     def preferences(
         product: Annotated[
             str, Query(max_length=PRODUCT, description="Words of a product: a name, a kind or both.")
@@ -89,7 +92,7 @@ def give(router: APIRouter, offers: Practice) -> None:
         rows = about(product, offers.preferences())
         return Preferences(data=[Pair(**row) for row in rows[offset : offset + limit]], total=len(rows))
 
-    @router.get("/models")
+    @router.get("/models", responses=ANYWHERE)
     async def models() -> Models:
         """Names that /v1/generate and /v1/reward take."""
         kinds = [*((name, "language") for name in offers.models), *((name, "reward") for name in offers.rewards)]
@@ -113,6 +116,7 @@ def check(router: APIRouter) -> None:
 def ask(router: APIRouter, offers: Practice) -> None:
     """Models that answer, and models that score."""
     speakers = {name: Together(speak, answers_asked, most=ANSWERS * 4) for name, speak in offers.models.items()}
+    judges = {name: Together(side_by_side(judge), len, most=ITEMS) for name, judge in offers.rewards.items()}
 
     @router.post("/generate", responses=REFUSALS)
     def generate(asked: Generate) -> Generated:
@@ -126,13 +130,13 @@ def ask(router: APIRouter, offers: Practice) -> None:
 
     @router.post("/reward", responses=REFUSALS)
     def reward(asked: Score) -> Scores:
-        """Scores of answers by a reward model."""
-        judge, items = named(asked.model, offers.rewards), asked.items
+        """Scores of answers by a reward model. Those who ask at the same time are scored together, each as if alone."""
+        judge = named(asked.model, judges)
         try:
-            scores = judge([one.prompt for one in items], [one.answer for one in items]) if items else ()
+            scores = judge(asked.items) if asked.items else ()
         except Refusal as refusal:
             raise wrong(str(refusal), "items") from refusal
-        return Scores(results=list(map(scored, scores)))
+        return Scores(results=[scored(score, place) for place, score in enumerate(scores)])
 
 
 def reviewed(asked: BrandCheck) -> BrandChecked:
@@ -149,6 +153,17 @@ def reviewed(asked: BrandCheck) -> BrandChecked:
             raise wrong(str(refusal), "items", place, "product") from refusal
         results.append(Reviewed(flaws=list(map(str, flaws))))
     return BrandChecked(results=results)
+
+
+def side_by_side(judge: Judge) -> Callable[[list[list[Answered]]], list[list[float | Unread]]]:
+    """A judge of several lists of answers at once."""
+
+    def judged(jobs: list[list[Answered]]) -> list[list[float | Unread]]:
+        items = list(chain.from_iterable(jobs))
+        scores = iter(judge([item.prompt for item in items], [item.answer for item in items]))
+        return [list(islice(scores, len(job))) for job in jobs]
+
+    return judged
 
 
 def answers_asked(question: Question) -> int:
@@ -175,8 +190,14 @@ def named(name: str, known: Mapping[str, Any]) -> Any:
     return known[name]
 
 
-def scored(score: float) -> Scored:
-    """A score as JSON can say it."""
+def scored(score: float | Unread, place: int) -> Scored:
+    """A score as JSON can say it.
+
+    Raises:
+        RequestValidationError: at an item that the reward model cannot read, by its place.
+    """
+    if isinstance(score, Unread):
+        raise wrong(score.reason, "items", place, score.field)
     if math.isfinite(score):
         return Scored(reward=score)
     return Scored(reward=None, reason=f"The reward model gave {score}, which is no number.")

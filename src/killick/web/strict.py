@@ -36,9 +36,12 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     403: {"model": Errors, "description": "A page of another origin sent it."},
     413: {"model": Errors, "description": "The body is too long."},
     415: {"model": Errors, "description": "The body is not application/json."},
+    421: {"model": Errors, "description": "It was sent to another host than this server, or names none."},
     422: {"model": Errors, "description": "The request is malformed, or asks for what there is not."},
 }
 """What a route that takes a body may refuse, for its page in /docs."""
+ANYWHERE: dict[int | str, dict[str, Any]] = {421: REFUSALS[421]}
+"""What every route may refuse, whatever it takes."""
 
 
 class StrictRoute(APIRoute):

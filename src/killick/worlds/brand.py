@@ -18,7 +18,7 @@ from torch import Tensor
 from killick.types import Prompts, Refusal, Rollout, Vocabulary
 from killick.worlds.catalogue import KINDS, MATERIALS, PRODUCTS
 from killick.worlds.copywriting import QUESTION
-from killick.worlds.wording import Phrases, Words, content, sentences
+from killick.worlds.wording import Phrases, Words, content, sentences, stem
 
 KIND_NAMES, MATERIAL_NAMES, PRODUCT_NAMES = Phrases(KINDS), Phrases(MATERIALS), Phrases(PRODUCTS)
 REPAIR = frozenset(["repair", "repaired", "repairing", "repairable"])
@@ -29,7 +29,7 @@ class Flaw:
     """One guideline broken.
 
     Args:
-        kind: the guideline: product, repetition, material or repair.
+        kind: the guideline, by its name in `catalogue.FLAWS`.
         words: what broke it: what stands there and should not, or what should and does not.
         reason: the same as a sentence's end.
     """
@@ -126,11 +126,14 @@ def once(words: Iterator[str]) -> Words:
 
 
 def again(words: Words) -> list[str]:
-    """The content words of a sentence that it has said before."""
-    if len(set(words)) == len(words):
+    """The content words of a sentence that it says again, as it spells them first."""
+    if len({stem(word) if word[-1] in "ez" else word for word in words}) == len(words):
         return []
     count = Counter(content(words))
-    return [word for word in count if count[word] > 1]
+    spelled: dict[str, list[str]] = {}
+    for word in count:
+        spelled.setdefault(stem(word), []).append(word)
+    return [same[0] for same in spelled.values() if len(same) > 1 or count[same[0]] > 1]
 
 
 def question(product: str) -> str:

@@ -16,6 +16,10 @@ NAMES = (
 HELD_OUT = ("Kestrel", "Lark", "River", "Sierra", "Summit", "Willow")
 """Names about which no copy is written and no reward model learns."""
 
+FLAWS = ("product", "repetition", "material", "repair")
+"""What copy can get wrong, for its writer and its reviewer alike: another product is named or none; a sentence repeats
+words; a material that the kind never has; no repair promise."""
+
 
 @dataclass(frozen=True)
 class Kind:

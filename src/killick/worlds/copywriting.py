@@ -14,10 +14,7 @@ from typing import TypeVar
 import torch
 
 from killick.types import Refusal
-from killick.worlds.catalogue import HELD_OUT, KINDS, MATERIALS, NAMES, PRODUCTS, PROMISES, Kind
-
-FLAWS = ("product", "repeat", "material", "promise")
-"""Another product is named or none; a sentence repeats words; a material that the kind never has; no repair promise."""
+from killick.worlds.catalogue import FLAWS, HELD_OUT, KINDS, MATERIALS, NAMES, PRODUCTS, PROMISES, Kind
 
 HABITS = dict(zip(KINDS, 2 * tuple(combinations(FLAWS, 2)), strict=True))
 """The two flaws that copy about a kind often has: each of the six pairs is a habit of two kinds."""
@@ -117,7 +114,7 @@ def copy(product: str, rates: FlawRates, *, generator: torch.Generator) -> str:
     kind, flaws = KINDS[name], rates.draw(name, generator)
     middle = [
         choice(MATERIAL, generator).format(material=material(kind, generator, wrong="material" in flaws)),
-        features(kind, generator, repeated="repeat" in flaws),
+        features(kind, generator, repeated="repetition" in flaws),
     ]
     if chance(0.6, generator):
         middle.append(choice(CARE, generator).format(care=choice(kind.care, generator)))
@@ -125,7 +122,7 @@ def copy(product: str, rates: FlawRates, *, generator: torch.Generator) -> str:
         middle.append(choice(PRICES, generator).format(price=choice(kind.prices, generator)))
     order = torch.randperm(len(middle), generator=generator).tolist()
     sentences = [opening(product, generator, wrong="product" in flaws), *(middle[place] for place in order)]
-    if "promise" not in flaws:
+    if "repair" not in flaws:
         sentences.append(choice(PROMISES, generator))
     return " ".join(sentences)
 

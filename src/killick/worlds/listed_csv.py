@@ -16,6 +16,8 @@ ROUNDING = 1e-3
 """How far p_ref may sum from 1 and be taken for rounded numbers."""
 MOST = 10_000
 """Answers; more are refused."""
+LARGEST = 1e100
+"""The most that a number may be, either side of 0: sums and squares of such numbers stay finite."""
 YES, NO = ("1", "true", "yes", "y"), ("0", "false", "no", "n", "")
 
 Row = tuple[int, dict[str, str]]
@@ -93,10 +95,14 @@ def lines(text: str) -> tuple[list[Row], list[str]]:
     return rows, [name or "(no name)" for name in head if name not in COLUMNS]
 
 
+def separator(text: str) -> str:
+    """What stands between cells: a comma, semicolon or tab, whichever the first line has most of."""
+    return max(",;\t", key=text.lstrip().partition("\n")[0].count)
+
+
 def split(text: str) -> list[tuple[int, list[str]]]:
     """The cells of every line that is not blank, with the line's number."""
-    mark = max(",;\t", key=text.lstrip().partition("\n")[0].count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator(text), strict=True)
     try:
         return [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if any(map(str.strip, cells))]
     except csv.Error as error:
@@ -104,7 +110,7 @@ def split(text: str) -> list[tuple[int, list[str]]]:
 
 
 def number(row: Row, column: str) -> float:
-    """A finite number."""
+    """A finite number of bearable size."""
     line, cells = row
     text = cells[column]
     try:
@@ -114,6 +120,10 @@ def number(row: Row, column: str) -> float:
         raise Refusal(f"Line {line}, column {column}: {shown(text)} is no number{hint}.") from error
     if not math.isfinite(found):
         raise Refusal(f"Line {line}, column {column}: {shown(text)} is no finite number.")
+    if abs(found) > LARGEST:
+        raise Refusal(
+            f"Line {line}, column {column}: {shown(text)} is too far from 0; at most {LARGEST:g} either side."
+        )
     return found
 
 

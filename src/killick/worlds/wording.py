@@ -11,11 +11,17 @@ from typing import TypeAlias
 
 Words: TypeAlias = tuple[str, ...]
 
-ENDS = frozenset(".!?\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029\u203c\u3002\u061f\u06d4\u0964")
+ENDS = frozenset(".!?\u203c\u3002\u061f\u06d4\u0964")
 """Where sentences end, in this script and in some others."""
 APOSTROPHES = frozenset("'`\u2018\u2019\u02bc\u00b4\u2032")
 SHORT = re.compile(r"'(?:s|t|re|ve|ll|d|m)?(?![^ .])")
 DECIMAL = re.compile(r"\.(?<=\d\.)(?=\d)")
+PLURALS = {
+    "aches": "ache", "axes": "axe", "buses": "bus", "caches": "cache", "canvases": "canvas", "gases": "gas",
+    "lens": "lens", "lenses": "lens", "niches": "niche", "quizzes": "quiz",
+}  # fmt: skip
+"""What the rule of `singular` would spell wrongly."""
+SILENT = re.compile("(?<=[sxzo])e$|(?<=[cs]h)e$|(?<=z)z$")
 
 FUNCTION_WORDS = frozenset(
     """
@@ -61,11 +67,14 @@ LETTERS = Letters()
 
 
 def sentences(text: str) -> list[Words]:
-    """The words of each sentence, folded and in the singular. A sentence ends at . ! ? or the end of a line.
+    """The words of each sentence, folded and in the singular. A sentence ends at . ! ? or a blank line.
 
-    A dot between digits is no end. Hyphens part words; apostrophes do not, but 's, n't, 're and their like fall away.
+    The end of a line is a space, since people and mails wrap lines. A dot between digits is no end. Hyphens part words;
+    apostrophes do not, but 's, n't, 're and their like fall away.
     """
-    spelled = DECIMAL.sub(",", text).translate(LETTERS)
+    lines = text.replace("\u2029", "\n\n").splitlines()
+    joined = " ".join("." if not line or line.isspace() else line for line in lines)
+    spelled = DECIMAL.sub(",", joined).translate(LETTERS)
     parts = SHORT.sub("", spelled).replace("'", "").split(".")
     read = (tuple(singular(word) if word[-1] == "s" else word for word in part.split()) for part in parts if part)
     return [words for words in read if words]
@@ -76,13 +85,26 @@ def singular(word: str) -> str:
 
     It is a rule for catalogue English, not a dictionary: batteries, boxes, jackets; never glass, canvas or lens.
     """
-    if len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is", "as", "ens")):
+    if word in PLURALS:
+        return PLURALS[word]
+    if len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is", "as")):
         return word
     if word.endswith("ies") and len(word) > 4:
         return word[:-3] + "y"
-    if word.endswith(("sses", "shes", "ches", "xes", "zes")):
+    if word.endswith(("sses", "shes", "ches", "xes", "zzes", "tzes")):
         return word[:-2]
     return word[:-1]
+
+
+def stem(word: str) -> str:
+    """What a singular shares with the spelling that `singular` makes of its plural where that is not the word itself.
+
+    To compare, not to show: house and buse lose their e, cookie and cooky become one, quizz loses a z. Words that end
+    in neither e nor z stay.
+    """
+    if word.endswith("ie"):
+        return word[:-2] + "y"
+    return SILENT.sub("", word)
 
 
 def content(words: Iterable[str]) -> list[str]:
