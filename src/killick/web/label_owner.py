@@ -40,7 +40,7 @@ def owner_pages(desk: Desk) -> APIRouter:
         conflicts = list(desk.store.conflicts())
         noted = [(item, label) for item, label in labels if label.judgement.note or label.judgement.flags]
         return page(
-            "label_owner.html.j2", annotator=annotator.name, alone=desk.alone is not None,
+            "label_owner.html.j2", annotator=annotator.name, alone=desk.tokenless(annotator),
             total=desk.store.progress(),
             people=[person(desk, one, labels=labels, found=found) for one in desk.store.annotators()],
             agreement=table(found),

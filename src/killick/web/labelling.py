@@ -208,7 +208,7 @@ def show(
         desk.handed[annotator.id] = card
     same = before if card and before and card.item.id == before.item else None
     values: dict[str, Any] = {
-        "annotator": annotator.name, "alone": desk.alone is not None, "owns": desk.owns(annotator),
+        "annotator": annotator.name, "alone": desk.tokenless(annotator), "owns": desk.owns(annotator),
         "strength": desk.strength, "card": card, "last": last, "problem": told[1],
         "progress": desk.tally.progress(annotator), "before": same, "flag": FLAG, "now": time.time(),
         "key": secrets.token_urlsafe(12), "undo_key": secrets.token_urlsafe(12),
