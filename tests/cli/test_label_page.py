@@ -81,11 +81,18 @@ def test_guidelines_overlap_and_what_is_left_out(killick: Command, birds: Path) 
     assert said.status == 130
     assert "1 rows without two different responses left out" in said.out
     assert "1 bad rows left out" in said.out
-    assert "3 new items, 0 known" in said.out
+    assert "3 new items, 0 known in birds" in said.out
     with Store("birds.jsonl.labels.db") as store:
         assert store.progress().left == 6
         assert store.guidelines() == (1, "# Be kind\n")
-    assert "0 new items, 3 known" in killick("label", "birds.jsonl", "--port", "0", "--skip-bad").out
+    again = killick("label", "birds.jsonl", "--port", "0", "--skip-bad").out
+    assert "0 new items, 3 known, which keep their overlap, in birds.jsonl.labels.db\n" in again
+    with Store("birds.jsonl.labels.db") as store:
+        assert store.progress().left == 6
+    again = killick("label", "birds.jsonl", "--port", "0", "--skip-bad", "--overlap", "3").out
+    assert "0 new items, 3 known, each for 3 annotators now, in" in again
+    with Store("birds.jsonl.labels.db") as store:
+        assert store.progress().left == 9
 
 
 @pytest.mark.usefixtures("unserved")

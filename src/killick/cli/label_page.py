@@ -38,7 +38,7 @@ class Label:
         seed: of the world's samples.
         store: the store: a file, or a postgresql:// URL; by default FILE.labels.db or WORLD.labels.db.
         annotator: label under this name and without a token; by default "me", as long as the store has nobody else.
-        overlap: how many annotators each item gets.
+        overlap: how many annotators each item gets; without, 1 for new items, and known ones keep theirs.
         guidelines: a text file that is shown beside each card.
         strength: also ask how much better (slightly, clearly, much).
         skip_bad: leave bad rows of the file out instead of refusing it.
@@ -54,7 +54,7 @@ class Label:
     seed: int = 0
     store: str | None = None
     annotator: str | None = None
-    overlap: int = 1
+    overlap: int | None = None
     guidelines: Path | None = None
     strength: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     skip_bad: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
@@ -73,7 +73,7 @@ class Label:
         if self.file is None and self.world is None and self.store is None:
             raise Refusal("Name a FILE to label, --world arithmetic, or the --store to go on with.")
         check_port(self.port)
-        if self.overlap < 1:
+        if self.overlap is not None and self.overlap < 1:
             raise Refusal(f"--overlap is the number of annotators an item gets, 1 or more, not {self.overlap}.")
 
     @property
@@ -176,7 +176,8 @@ def fill(store: "Store", items: list["Item"], *, options: Label, guidelines: str
     """Put items and guidelines into the store; the same again changes nothing."""
     if items:
         imported = store.add_items(items, overlap=options.overlap)
-        print(f"{imported.new} new items, {imported.known} known, in {options.place}")
+        kept = "which keep their overlap" if options.overlap is None else f"each for {options.overlap} annotators now"
+        print(f"{imported.new} new items, {imported.known} known{f', {kept},' * bool(imported.known)} in {options.place}")
     if guidelines and (options.guidelines is not None or not store.guidelines()[0]):
         store.set_guidelines(guidelines)
 
