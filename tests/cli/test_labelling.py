@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from commands import Command, command
-from killick.preferences.store import Store
+from killick.preferences.store import Item, Store
 from stores import FIRST, SECOND, SKIP, TIE, join, pairs, said
 
 killick = pytest.fixture(command)
@@ -88,6 +88,19 @@ def test_an_export_is_a_preference_file_as_the_cards_showed_it(killick: Command,
     assert killick("label", "export", "--out", "labels.csv", "--form", "pairs").status == 0
     taken = killick("label", "export", "--out", "labels.csv", "--form", "pairs")
     assert (taken.status, "--force" in taken.err) == (2, True)
+
+
+def test_an_export_leaves_out_what_no_preference_file_holds(killick: Command, labels: Path, tmp_path: Path) -> None:
+    with Store(labels) as store:
+        store.add_items([Item("p", ("", "b"))])
+        store.label(store.annotators()[0], 4, judgement=said(FIRST), key="4")
+    seen = killick("label", "export", "--out", "labels.jsonl")
+    assert seen.out.splitlines() == [
+        "labels.jsonl: 3 rows of the form comparison.", "  skips hold no preference and stay out: 1",
+        "  labels that no preference file can hold stay out (this row is empty): 1",
+    ]  # fmt: skip
+    assert killick("label", "export", "--out", "log.jsonl", "--history").status == 0
+    assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 5
 
 
 def test_the_history_is_the_whole_log(killick: Command, labels: Path, tmp_path: Path) -> None:

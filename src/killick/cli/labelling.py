@@ -1,6 +1,5 @@
 """`killick label`: the page where people label, and the commands around its store."""
 
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -129,7 +128,7 @@ def export(given: list[str]) -> None:
     asked = settings("label export", Export, given=given, about=about)
     asked.validate()
     with opened(asked.store) as store:
-        from killick.preferences.asking import export_form, labelled_row
+        from killick.preferences.asking import export_form, held_rows
         from killick.preferences.files import write_preferences
         from killick.preferences.formats.saving import save
         from killick.preferences.storing.records import log_row
@@ -140,12 +139,11 @@ def export(given: list[str]) -> None:
             save(asked.out, log, columns=list(log[0]) if log else ["item"], force=asked.force)
             print(f"{asked.out}: {len(log)} rows of the log.")
             return
-        rows = [labelled_row(item, label) for item, label in labels if not label.judgement.skipped]
+        rows, left = held_rows(labels)
         form = asked.form or export_form(item for item, _ in labels)
-        written = write_preferences(asked.out, rows, form=form, force=asked.force)
+        written = write_preferences(asked.out, [row for *_, row in rows], form=form, force=asked.force)
     print(f"{asked.out}: {written.pop('rows', 0)} rows of the form {form}.")
-    skips = {"skips hold no preference and stay out": len(labels) - len(rows)}
-    for words, count in (written + Counter(skips)).items():
+    for words, count in (written + left).items():
         print(f"  {words}: {count}")
 
 
