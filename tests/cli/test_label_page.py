@@ -76,7 +76,6 @@ def unserved(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_guidelines_overlap_and_what_is_left_out(killick: Command, birds: Path) -> None:
     birds.write_text(birds.read_text() + json.dumps({"prompt": "p", "responses": ["a", "a"]}) + "\n{\n")
     Path("rules.md").write_text("# Be kind\n", encoding="utf-8")
-    assert "line 5" in killick("label", "birds.jsonl", "--port", "0").err
     said = killick("label", "birds.jsonl", "--port", "0", "--overlap", "2", "--guidelines", "rules.md", "--skip-bad")
     assert said.status == 130
     assert "1 rows without two different responses left out" in said.out
@@ -93,6 +92,19 @@ def test_guidelines_overlap_and_what_is_left_out(killick: Command, birds: Path) 
     assert "0 new items, 3 known, each for 3 annotators now, in" in again
     with Store("birds.jsonl.labels.db") as store:
         assert store.progress().left == 9
+
+
+def test_every_bad_row_is_told(killick: Command) -> None:
+    rows = [{"prompt": "p", "responses": ["a", "b"]}, {"prompt": "p"}, {"prompt": "", "first": "a", "second": "b"}]
+    Path("unjudged.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + "[]\n")
+    said = killick("label", "unjudged.jsonl", "--port", "0")
+    starts = ["line 2, responses:", "line 3, prompt:", "line 4 "]
+    for line, start in zip(said.out.splitlines(), starts, strict=True):
+        assert line.startswith(start)
+    assert said.err.count("\n") == 1
+    assert "unjudged.jsonl: 3 bad rows" in said.err
+    assert "--skip-bad" in said.err
+    assert not Path("unjudged.jsonl.labels.db").exists()
 
 
 @pytest.mark.usefixtures("unserved")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from killick.cli.listening import LOOPBACK, address, answer, check_port, listening
+from killick.cli.prefs_words import bad_line, plural
 from killick.flags import settings
 from killick.refusal import Refusal
 
@@ -125,17 +126,32 @@ def asked(options: Label) -> list["Item"]:
     if options.world is not None:
         return drawn(options)
     if options.file is not None:
-        from killick.preferences.asking import questions
-
-        items, left = questions(options.file, skip_bad=options.skip_bad)
-        for words, count in left.items():
-            print(f"{count} {words} left out")
-        if not items:
-            raise Refusal(f"{options.file} holds no row with two different responses, so there is nothing to label.")
-        return items
+        return of_file(options.file, skip_bad=options.skip_bad)
     if "://" not in options.place and not Path(options.place).exists():
         raise Refusal(f"There is no store {options.place}; name a FILE or --world to begin one.")
     return []
+
+
+def of_file(path: Path, *, skip_bad: bool) -> list["Item"]:
+    """The questions of a file, telling what is left out, or every bad row.
+
+    Raises:
+        Refusal: where a row is bad, or there is nothing to label.
+    """
+    from killick.preferences.asking import questions
+    from killick.preferences.files import BadRows
+
+    try:
+        items, left = questions(path, skip_bad=skip_bad)
+    except BadRows as error:
+        print("\n".join(bad_line(row, file=path) for row in error.rows))
+        count = plural(len(error.rows), "bad row")
+        raise Refusal(f"{path}: {count}, so nothing was read; mend the file, or give --skip-bad.") from error
+    for words, many in left.items():
+        print(f"{many} {words} left out")
+    if not items:
+        raise Refusal(f"{path} holds no row with two different responses, so there is nothing to label.")
+    return items
 
 
 def drawn(options: Label) -> list["Item"]:
