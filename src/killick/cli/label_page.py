@@ -97,9 +97,10 @@ def page(given: list[str]) -> None:
     except ImportError as error:
         raise missing(error) from error
     items, guidelines = asked(options), guideline_text(options)
-    with Store(options.place) as store, listening(options.host, options.port) as door:
-        fill(store, items, options=options, guidelines=guidelines)
+    check_entrance(options)
+    with listening(options.host, options.port) as door, Store(options.place) as store:
         alone = who_labels(store, options.annotator, host=options.host, place=options.place)
+        fill(store, items, options=options, guidelines=guidelines)
         desk = Desk(store, alone=alone, strength=options.strength)
         app = build([labelling(desk)], body=BODY, hosts=LOOPBACK if options.host in LOOPBACK else ())
         where = f"{address(options.host, door)}/label"
@@ -174,13 +175,16 @@ def guideline_text(options: Label) -> str:
     """The file's, or the world's own rule.
 
     Raises:
-        Refusal: at a file that is no text.
+        Refusal: at a file that cannot be read, or is no text.
     """
     if options.guidelines is not None:
         try:
             return options.guidelines.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError as error:
             raise Refusal(f"--guidelines {options.guidelines} is no UTF-8 text; save it as one.") from error
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise Refusal(f"--guidelines {options.guidelines} cannot be read ({why}); name a text file.") from error
     if options.world is not None:
         from killick.recipes.world_items import judged
 
@@ -193,9 +197,37 @@ def fill(store: "Store", items: list["Item"], *, options: Label, guidelines: str
     if items:
         imported = store.add_items(items, overlap=options.overlap)
         kept = "which keep their overlap" if options.overlap is None else f"each for {options.overlap} annotators now"
-        print(f"{imported.new} new items, {imported.known} known{f', {kept},' * bool(imported.known)} in {options.place}")
+        print(
+            f"{imported.new} new items, {imported.known} known{f', {kept},' * bool(imported.known)} in {options.place}"
+        )
     if guidelines and (options.guidelines is not None or not store.guidelines()[0]):
         store.set_guidelines(guidelines)
+
+
+def check_entrance(options: Label) -> None:
+    """Refuse, before a store is made, what would let in whoever comes, or nobody.
+
+    Raises:
+        Refusal: at a name that cannot be, and at another address without tokens.
+    """
+    from killick.preferences.storing.records import valid_name
+
+    if options.annotator is not None:
+        valid_name(options.annotator)
+    if options.host in LOOPBACK:
+        return
+    if options.annotator is not None:
+        raise Refusal(f"--annotator labels without a token, so not on {options.host}; leave one of the two away.")
+    if "://" not in options.place and not Path(options.place).exists():
+        raise nobody_known(options.host, options.place)
+
+
+def nobody_known(host: str, place: str) -> Refusal:
+    """What a page that others can reach takes."""
+    return Refusal(
+        f"--host {host} lets others in, so the store needs annotators with tokens, one of them named {OWNER}: "
+        f"killick label add-annotator NAME --store {place}."
+    )
 
 
 def who_labels(store: "Store", name: str | None, *, host: str, place: str) -> "Annotator | None":
@@ -208,17 +240,12 @@ def who_labels(store: "Store", name: str | None, *, host: str, place: str) -> "A
         place: of the store, for what is said.
 
     Raises:
-        Refusal: where a page that others can reach would let in whoever comes, or nobody.
+        Refusal: where a page that others can reach would let nobody in.
     """
     known = {one.name: one for one in store.annotators()}
     if host not in LOOPBACK:
-        if name is not None:
-            raise Refusal(f"--annotator labels without a token, so not on {host}; leave one of the two away.")
         if OWNER not in known or len(known) < 2:
-            raise Refusal(
-                f"--host {host} lets others in, so the store needs annotators with tokens, one of them named "
-                f"{OWNER}: killick label add-annotator NAME --store {place}."
-            )
+            raise nobody_known(host, place)
         return None
     if name is None and known.keys() - {ME}:
         return None
@@ -234,7 +261,7 @@ def tell(store: "Store", options: Label, *, alone: "Annotator | None", where: st
         print(f"You label as {alone.name}, without a token, from this machine only.")
     else:
         names = [one.name for one in store.annotators()]
-        print(f"Annotators with tokens: {', '.join(names)}.")
+        print(f"Each annotator brings a token; the store knows {', '.join(names)}.")
         if OWNER not in names:
             print(f"Nobody may see everybody's work yet: killick label add-annotator {OWNER} --store {options.place}")
     if options.host not in LOOPBACK:

@@ -61,7 +61,10 @@ class AddAnnotator:
 
 def add_annotator(given: list[str]) -> None:
     """`killick label add-annotator NAME`: print the token, this once."""
+    from killick.preferences.storing.records import valid_name
+
     asked = settings("label add-annotator", AddAnnotator, given=given, about="Let somebody label, by name and token.")
+    valid_name(asked.name)  # before a store is made for it
     with opened(asked.store, new=not asked.renew) as store:
         token = store.renew_token(asked.name) if asked.renew else store.add_annotator(asked.name)
     print(f"{token}\n\nThis is {asked.name}'s token. It is shown this once: the store keeps only a hash of it.")
@@ -173,10 +176,14 @@ def progress(given: list[str]) -> None:
 
 def told(seen: "Progress") -> str:
     """One line of the table."""
-    pace = "-" if seen.pace is None else f"{seen.pace:.3g}"
-    seconds = "-" if seen.median_seconds is None else f"{seen.median_seconds:.3g}"
+    pace, seconds = short(seen.pace), short(seen.median_seconds)
     left = "-" if seen.seconds_left is None else f"{seen.seconds_left / 60:.0f} min"
     return f"{seen.done:>6}  {seen.skipped:>5}  {seen.left:>5}  {pace:>10}  {seconds:>8}  {left:>9}"
+
+
+def short(value: float | None) -> str:
+    """Three digits, or all of a whole part that has more; a dash for none."""
+    return "-" if value is None else f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 COMMANDS = {

@@ -99,9 +99,8 @@ def labelling(desk: Desk) -> APIRouter:
             return following(desk, annotator, whole=not part, told=(400, str(refusal)))
         except Unavailable as trouble:
             return page("label_trouble.html.j2", status=503, reason=str(trouble))
-        if part:
-            return following(desk, annotator, whole=False, before=last if last and last.item == given.item else None)
-        return RedirectResponse("/label", 303)
+        # No redirect, also for a whole page: only here is it known what was said before. Sent again it does no harm.
+        return following(desk, annotator, whole=not part, before=last if last and last.item == given.item else None)
 
     router.include_router(entrance(desk))
     router.include_router(owner_pages(desk))
