@@ -98,8 +98,8 @@ class Store:
 
         Args:
             items: read once, in chunks; an exception while reading leaves the store as it was.
-            overlap: how many annotators each item gets, where it does not say so itself; None leaves that of known items
-                as it is, and gives 1 to new ones.
+            overlap: how many annotators each item gets, where it does not say so itself; None leaves that of known
+                items as it is, and gives 1 to new ones.
 
         Raises:
             Refusal: at an overlap below 1.
