@@ -90,6 +90,18 @@ def test_a_token_counts_before_one_alone(store: Store) -> None:
     assert "<bdi>me</bdi>" in web.get("/label").text
 
 
+def test_a_card_of_one_is_not_answered_by_another(store: Store) -> None:
+    """A tab stays open while somebody else logs in: the responses stand in another order for each."""
+    desk = Desk(store, alone=alone(store))
+    web = client(desk)
+    left_open = fields(web.get("/label"))
+    web.post(LOGIN, data={"token": store.add_annotator("zoe")})
+    said = web.post("/label/answer", data={**left_open, "choice": "1"})
+    assert said.status_code == 400
+    assert "here is one for zoe" in said.text
+    assert list(store.export()) == []
+
+
 def test_a_cookie_over_tls_stays_there(store: Store) -> None:
     token = store.add_annotator("ada")
     web = client(Desk(store))
