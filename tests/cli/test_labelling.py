@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from commands import Command, command
-from killick.preferences.store import Store
+from killick.cli.labelling import short
+from killick.preferences.store import Item, Store
 from stores import FIRST, SECOND, SKIP, TIE, join, pairs, said
 
 killick = pytest.fixture(command)
@@ -49,7 +50,7 @@ def test_a_name_is_never_a_path(killick: Command, name: str, tmp_path: Path) -> 
     said = killick("label", "add-annotator", name, "--store", "new.db")
     assert said.status == 2
     assert len(said.err.splitlines()) == 1
-    assert {path.name for path in tmp_path.iterdir()} <= {"new.db", "new.db-wal", "new.db-shm"}
+    assert not list(tmp_path.iterdir())
 
 
 def test_progress_is_a_table(killick: Command, labels: Path) -> None:
@@ -58,6 +59,13 @@ def test_progress_is_a_table(killick: Command, labels: Path) -> None:
     assert rows[2][:4] == ["bob", "2", "1", "1"]
     assert rows[3][:4] == ["together", "4", "1", "3"]  # 6 wanted, 3 preferences
     assert rows[4] == ["items", "in", "conflict:", "1"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "-"), (4.987, "4.99"), (0.0123, "0.0123"), (99.96, "100"), (4987.4, "4987")]
+)
+def test_a_pace_is_three_digits_and_never_a_power_of_ten(value: float | None, text: str) -> None:
+    assert short(value) == text
 
 
 def test_a_backup_is_a_store_and_overwrites_nothing(killick: Command, labels: Path, tmp_path: Path) -> None:
@@ -88,6 +96,19 @@ def test_an_export_is_a_preference_file_as_the_cards_showed_it(killick: Command,
     assert killick("label", "export", "--out", "labels.csv", "--form", "pairs").status == 0
     taken = killick("label", "export", "--out", "labels.csv", "--form", "pairs")
     assert (taken.status, "--force" in taken.err) == (2, True)
+
+
+def test_an_export_leaves_out_what_no_preference_file_holds(killick: Command, labels: Path, tmp_path: Path) -> None:
+    with Store(labels) as store:
+        store.add_items([Item("p", ("", "b"))])
+        store.label(store.annotators()[0], 4, judgement=said(FIRST), key="4")
+    seen = killick("label", "export", "--out", "labels.jsonl")
+    assert seen.out.splitlines() == [
+        "labels.jsonl: 3 rows of the form comparison.", "  skips hold no preference and stay out: 1",
+        "  labels that no preference file can hold stay out (this row is empty): 1",
+    ]  # fmt: skip
+    assert killick("label", "export", "--out", "log.jsonl", "--history").status == 0
+    assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 5
 
 
 def test_the_history_is_the_whole_log(killick: Command, labels: Path, tmp_path: Path) -> None:

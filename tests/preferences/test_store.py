@@ -1,5 +1,7 @@
 """The store's verbs, on SQLite and on PostgreSQL."""
 
+from dataclasses import replace
+
 import pytest
 
 from killick.preferences.store import Item, Judgement, Store, Unavailable
@@ -98,6 +100,10 @@ def test_an_import_is_idempotent_and_whole_or_nothing(store: Store) -> None:
     again = store.add_items(pairs(702), overlap=2)
     assert (first.new, first.known, again.new, again.known) == (700, 0, 2, 700)
     assert store.progress().left == 702 * 2
+    store.add_items([*pairs(703), replace(pairs(1)[0], overlap=5)])  # an item is one, as it was first given
+    assert store.progress().left == 702 * 2 + 1
+    store.add_items([replace(pairs(1)[0], overlap=5)])
+    assert store.progress().left == 702 * 2 + 4
     with pytest.raises(Refusal, match="overlap"):
         store.add_items(pairs(1), overlap=0)
 

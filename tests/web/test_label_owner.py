@@ -93,20 +93,37 @@ def test_the_export_is_a_preference_file(store: Store, tmp_path: Path) -> None:
         assert record["seconds"] == 2.0
 
 
-def test_an_export_leaves_no_label_behind(tmp_path: Path) -> None:
+def test_what_no_preference_file_can_hold_stays_out_and_is_told(tmp_path: Path) -> None:
     """A response may be empty (a policy that ended at once), texts may be markup or half a character pair."""
     with Store(tmp_path / "odd.db") as store:
-        store.add_items([Item("p", ("", "x\u2028y")), Item("</script>", ("\ud800", "b")), ranking(3)])
+        odd = [Item("p", ("", "x")), Item("</script>", ("\ud800", "b")), Item("q", ("x\u2028y", "<b>")), ranking(3)]
+        store.add_items(odd)
         me = alone(store)
-        for item, given in ((1, FIRST), (2, SECOND), (3, ((2,), (0, 1)))):
+        for item, given in enumerate((FIRST, SECOND, SECOND, ((2,), (0, 1))), 1):
             store.label(me, item, judgement=Judgement(given, 1.0), key=str(item))
-        text = client(Desk(store, alone=me)).get("/label/export.jsonl").text
+        web = client(Desk(store, alone=me))
+        page, text = web.get("/label/owner").text, web.get("/label/export.jsonl").text
     records = [json.loads(line) for line in text.split("\n") if line]
-    assert [len(record["responses"]) for record in records] == [2, 2, 3]
-    for record in records:
-        assert sorted(number for group in record["ranking"] for number in group) == list(
-            range(len(record["responses"]))
-        )
+    assert [(record["item"], len(record["responses"])) for record in records] == [(3, 2), (4, 3)]
+    assert "Labels that no preference file can hold stay out (this row is empty): 1." in page
+    assert "half of a surrogate pair, which is no character): 1." in page
+
+
+def test_an_export_keeps_the_strength_beside_rankings(tmp_path: Path) -> None:
+    with Store(tmp_path / "both.db") as store:
+        store.add_items([Item("p", ("a", "b")), Item("q", ("a", "b")), ranking(3)])
+        me = alone(store)
+        for item, strength in ((1, 3), (2, None)):
+            store.label(me, item, judgement=Judgement(FIRST, 1.0, strength=strength), key=str(item))
+        store.label(me, 3, judgement=Judgement(((2,), (0, 1)), 1.0), key="3")
+        text = client(Desk(store, alone=me)).get("/label/export.jsonl").text
+    path = tmp_path / "labels.jsonl"
+    path.write_text(text, encoding="utf-8")
+    first, *others = map(json.loads, text.splitlines())
+    assert first["strength"] == (-3 if first["responses"][0] == "a" else 3)  # below 0: that shown first is better
+    assert not any("strength" in record for record in others)
+    read, bad = read_preferences(path)
+    assert ([len(row.responses) for row in read], bad) == ([2, 2, 3], [])
 
 
 def test_letters_go_on_behind_z() -> None:

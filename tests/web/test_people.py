@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from desks import alone, client
+from desks import alone, client, fields
 from killick.cli import label_page
 from killick.preferences.store import Store
 from killick.web.people import COOKIE, LOGIN, OWNER, PART, Desk
@@ -71,6 +71,35 @@ def test_one_alone_owns_the_store_and_needs_no_token(store: Store) -> None:
     assert web.get("/label").status_code == 200
     assert web.get("/label/owner").status_code == 200
     assert "Log out" not in web.get("/label").text
+
+
+def test_a_token_counts_before_one_alone(store: Store) -> None:
+    """Somebody joins while the page runs alone: her labels are hers, and she owns nothing."""
+    desk = Desk(store, alone=alone(store))
+    web = client(desk, store.add_annotator("zoe"))
+    page = web.get("/label")
+    assert "<bdi>zoe</bdi>" in page.text
+    assert "Log out" in page.text
+    web.post("/label/answer", data={**fields(page), "choice": "1"})
+    assert [label.annotator for _, label in store.export()] == ["zoe"]
+    assert web.get("/label/owner").status_code == web.get("/label/export.jsonl").status_code == 403
+    web.post("/label/logout")
+    assert "<bdi>me</bdi>" in web.get("/label").text
+    assert client(desk, store.add_annotator(OWNER)).get("/label/owner").status_code == 200
+    web.cookies.set(COOKIE, "of-another-store", path="/label")  # cookies know no port
+    assert "<bdi>me</bdi>" in web.get("/label").text
+
+
+def test_a_card_of_one_is_not_answered_by_another(store: Store) -> None:
+    """A tab stays open while somebody else logs in: the responses stand in another order for each."""
+    desk = Desk(store, alone=alone(store))
+    web = client(desk)
+    left_open = fields(web.get("/label"))
+    web.post(LOGIN, data={"token": store.add_annotator("zoe")})
+    said = web.post("/label/answer", data={**left_open, "choice": "1"})
+    assert said.status_code == 400
+    assert "here is one for zoe" in said.text
+    assert list(store.export()) == []
 
 
 def test_a_cookie_over_tls_stays_there(store: Store) -> None:

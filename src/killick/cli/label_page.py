@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from killick.cli.listening import LOOPBACK, address, answer, check_port, listening
+from killick.cli.prefs_words import bad_line, plural
 from killick.flags import settings
 from killick.refusal import Refusal
 
@@ -38,7 +39,7 @@ class Label:
         seed: of the world's samples.
         store: the store: a file, or a postgresql:// URL; by default FILE.labels.db or WORLD.labels.db.
         annotator: label under this name and without a token; by default "me", as long as the store has nobody else.
-        overlap: how many annotators each item gets.
+        overlap: how many annotators each item gets; without, 1 for new items, and known ones keep theirs.
         guidelines: a text file that is shown beside each card.
         strength: also ask how much better (slightly, clearly, much).
         skip_bad: leave bad rows of the file out instead of refusing it.
@@ -54,7 +55,7 @@ class Label:
     seed: int = 0
     store: str | None = None
     annotator: str | None = None
-    overlap: int = 1
+    overlap: int | None = None
     guidelines: Path | None = None
     strength: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     skip_bad: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
@@ -73,7 +74,7 @@ class Label:
         if self.file is None and self.world is None and self.store is None:
             raise Refusal("Name a FILE to label, --world arithmetic, or the --store to go on with.")
         check_port(self.port)
-        if self.overlap < 1:
+        if self.overlap is not None and self.overlap < 1:
             raise Refusal(f"--overlap is the number of annotators an item gets, 1 or more, not {self.overlap}.")
 
     @property
@@ -96,9 +97,10 @@ def page(given: list[str]) -> None:
     except ImportError as error:
         raise missing(error) from error
     items, guidelines = asked(options), guideline_text(options)
-    with Store(options.place) as store, listening(options.host, options.port) as door:
-        fill(store, items, options=options, guidelines=guidelines)
+    check_entrance(options)
+    with listening(options.host, options.port) as door, Store(options.place) as store:
         alone = who_labels(store, options.annotator, host=options.host, place=options.place)
+        fill(store, items, options=options, guidelines=guidelines)
         desk = Desk(store, alone=alone, strength=options.strength)
         app = build([labelling(desk)], body=BODY, hosts=LOOPBACK if options.host in LOOPBACK else ())
         where = f"{address(options.host, door)}/label"
@@ -125,17 +127,32 @@ def asked(options: Label) -> list["Item"]:
     if options.world is not None:
         return drawn(options)
     if options.file is not None:
-        from killick.preferences.asking import questions
-
-        items, left = questions(options.file, skip_bad=options.skip_bad)
-        for words, count in left.items():
-            print(f"{count} {words} left out")
-        if not items:
-            raise Refusal(f"{options.file} holds no row with two different responses, so there is nothing to label.")
-        return items
+        return of_file(options.file, skip_bad=options.skip_bad)
     if "://" not in options.place and not Path(options.place).exists():
         raise Refusal(f"There is no store {options.place}; name a FILE or --world to begin one.")
     return []
+
+
+def of_file(path: Path, *, skip_bad: bool) -> list["Item"]:
+    """The questions of a file, telling what is left out, or every bad row.
+
+    Raises:
+        Refusal: where a row is bad, or there is nothing to label.
+    """
+    from killick.preferences.asking import questions
+    from killick.preferences.files import BadRows
+
+    try:
+        items, left = questions(path, skip_bad=skip_bad)
+    except BadRows as error:
+        print("\n".join(bad_line(row, file=path) for row in error.rows))
+        count = plural(len(error.rows), "bad row")
+        raise Refusal(f"{path}: {count}, so nothing was read; mend the file, or give --skip-bad.") from error
+    for words, many in left.items():
+        print(f"{many} {words} left out")
+    if not items:
+        raise Refusal(f"{path} holds no row with two different responses, so there is nothing to label.")
+    return items
 
 
 def drawn(options: Label) -> list["Item"]:
@@ -158,13 +175,16 @@ def guideline_text(options: Label) -> str:
     """The file's, or the world's own rule.
 
     Raises:
-        Refusal: at a file that is no text.
+        Refusal: at a file that cannot be read, or is no text.
     """
     if options.guidelines is not None:
         try:
             return options.guidelines.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError as error:
             raise Refusal(f"--guidelines {options.guidelines} is no UTF-8 text; save it as one.") from error
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise Refusal(f"--guidelines {options.guidelines} cannot be read ({why}); name a text file.") from error
     if options.world is not None:
         from killick.recipes.world_items import judged
 
@@ -176,9 +196,38 @@ def fill(store: "Store", items: list["Item"], *, options: Label, guidelines: str
     """Put items and guidelines into the store; the same again changes nothing."""
     if items:
         imported = store.add_items(items, overlap=options.overlap)
-        print(f"{imported.new} new items, {imported.known} known, in {options.place}")
+        kept = "which keep their overlap" if options.overlap is None else f"each for {options.overlap} annotators now"
+        print(
+            f"{imported.new} new items, {imported.known} known{f', {kept},' * bool(imported.known)} in {options.place}"
+        )
     if guidelines and (options.guidelines is not None or not store.guidelines()[0]):
         store.set_guidelines(guidelines)
+
+
+def check_entrance(options: Label) -> None:
+    """Refuse, before a store is made, what would let in whoever comes, or nobody.
+
+    Raises:
+        Refusal: at a name that cannot be, and at another address without tokens.
+    """
+    from killick.preferences.storing.records import valid_name
+
+    if options.annotator is not None:
+        valid_name(options.annotator)
+    if options.host in LOOPBACK:
+        return
+    if options.annotator is not None:
+        raise Refusal(f"--annotator labels without a token, so not on {options.host}; leave one of the two away.")
+    if "://" not in options.place and not Path(options.place).exists():
+        raise nobody_known(options.host, options.place)
+
+
+def nobody_known(host: str, place: str) -> Refusal:
+    """What a page that others can reach takes."""
+    return Refusal(
+        f"--host {host} lets others in, so the store needs annotators with tokens, one of them named {OWNER}: "
+        f"killick label add-annotator NAME --store {place}."
+    )
 
 
 def who_labels(store: "Store", name: str | None, *, host: str, place: str) -> "Annotator | None":
@@ -191,17 +240,12 @@ def who_labels(store: "Store", name: str | None, *, host: str, place: str) -> "A
         place: of the store, for what is said.
 
     Raises:
-        Refusal: where a page that others can reach would let in whoever comes, or nobody.
+        Refusal: where a page that others can reach would let nobody in.
     """
     known = {one.name: one for one in store.annotators()}
     if host not in LOOPBACK:
-        if name is not None:
-            raise Refusal(f"--annotator labels without a token, so not on {host}; leave one of the two away.")
         if OWNER not in known or len(known) < 2:
-            raise Refusal(
-                f"--host {host} lets others in, so the store needs annotators with tokens, one of them named "
-                f"{OWNER}: killick label add-annotator NAME --store {place}."
-            )
+            raise nobody_known(host, place)
         return None
     if name is None and known.keys() - {ME}:
         return None
@@ -217,7 +261,7 @@ def tell(store: "Store", options: Label, *, alone: "Annotator | None", where: st
         print(f"You label as {alone.name}, without a token, from this machine only.")
     else:
         names = [one.name for one in store.annotators()]
-        print(f"Annotators with tokens: {', '.join(names)}.")
+        print(f"Each annotator brings a token; the store knows {', '.join(names)}.")
         if OWNER not in names:
             print(f"Nobody may see everybody's work yet: killick label add-annotator {OWNER} --store {options.place}")
     if options.host not in LOOPBACK:

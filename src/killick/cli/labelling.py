@@ -1,6 +1,5 @@
 """`killick label`: the page where people label, and the commands around its store."""
 
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,7 +61,10 @@ class AddAnnotator:
 
 def add_annotator(given: list[str]) -> None:
     """`killick label add-annotator NAME`: print the token, this once."""
+    from killick.preferences.storing.records import valid_name
+
     asked = settings("label add-annotator", AddAnnotator, given=given, about="Let somebody label, by name and token.")
+    valid_name(asked.name)  # before a store is made for it
     with opened(asked.store, new=not asked.renew) as store:
         token = store.renew_token(asked.name) if asked.renew else store.add_annotator(asked.name)
     print(f"{token}\n\nThis is {asked.name}'s token. It is shown this once: the store keeps only a hash of it.")
@@ -129,7 +131,7 @@ def export(given: list[str]) -> None:
     asked = settings("label export", Export, given=given, about=about)
     asked.validate()
     with opened(asked.store) as store:
-        from killick.preferences.asking import export_form, labelled_row
+        from killick.preferences.asking import export_form, held_rows
         from killick.preferences.files import write_preferences
         from killick.preferences.formats.saving import save
         from killick.preferences.storing.records import log_row
@@ -140,12 +142,11 @@ def export(given: list[str]) -> None:
             save(asked.out, log, columns=list(log[0]) if log else ["item"], force=asked.force)
             print(f"{asked.out}: {len(log)} rows of the log.")
             return
-        rows = [labelled_row(item, label) for item, label in labels if not label.judgement.skipped]
+        rows, left = held_rows(labels)
         form = asked.form or export_form(item for item, _ in labels)
-        written = write_preferences(asked.out, rows, form=form, force=asked.force)
+        written = write_preferences(asked.out, [row for *_, row in rows], form=form, force=asked.force)
     print(f"{asked.out}: {written.pop('rows', 0)} rows of the form {form}.")
-    skips = {"skips hold no preference and stay out": len(labels) - len(rows)}
-    for words, count in (written + Counter(skips)).items():
+    for words, count in (written + left).items():
         print(f"  {words}: {count}")
 
 
@@ -175,10 +176,14 @@ def progress(given: list[str]) -> None:
 
 def told(seen: "Progress") -> str:
     """One line of the table."""
-    pace = "-" if seen.pace is None else f"{seen.pace:.3g}"
-    seconds = "-" if seen.median_seconds is None else f"{seen.median_seconds:.3g}"
+    pace, seconds = short(seen.pace), short(seen.median_seconds)
     left = "-" if seen.seconds_left is None else f"{seen.seconds_left / 60:.0f} min"
     return f"{seen.done:>6}  {seen.skipped:>5}  {seen.left:>5}  {pace:>10}  {seconds:>8}  {left:>9}"
+
+
+def short(value: float | None) -> str:
+    """Three digits, or all of a whole part that has more; a dash for none."""
+    return "-" if value is None else f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 COMMANDS = {

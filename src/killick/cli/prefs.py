@@ -10,7 +10,7 @@ import tyro
 
 from killick.cli.agreement import agreement
 from killick.cli.prefs_stats import stats
-from killick.cli.prefs_words import plural, told_lines
+from killick.cli.prefs_words import bad_line, plural, told_lines
 from killick.flags import nearest, settings
 from killick.preferences.files import BadRows, convert, find_form, scan_preferences
 from killick.preferences.formats.forms import FORMS, FormName
@@ -91,7 +91,6 @@ def check(given: list[str]) -> None:
         check_free(options.report, force=options.force)
     counts = {"rows": 0, "bad": 0}
     form = options.form or find_form(options.file)
-    unit = "row" if layout(options.file)[0] == "parquet" else "line"
 
     def bad() -> Iterator[dict[str, Any]]:
         for _, _, row in scan_preferences(options.file, form):
@@ -99,7 +98,7 @@ def check(given: list[str]) -> None:
             if isinstance(row, BadRow):
                 counts["bad"] += 1
                 if not options.limit or counts["bad"] <= options.limit:
-                    print(f"{unit} {row.line}, {row}" if row.field else f"{unit} {row.line} {row.reason}")
+                    print(bad_line(row, file=options.file))
                 yield row._asdict()
 
     if options.report is None:

@@ -5,10 +5,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from killick.preferences.formats.lines import layout
+from killick.preferences.rows import BadRow
+
 
 def plural(count: int, word: str) -> str:
     """1 row, 2 rows."""
     return f"{count:,} {word}" + ("s" if count != 1 else "")
+
+
+def bad_line(row: BadRow, *, file: Path) -> str:
+    """A bad row of a file: where it stands, its field, and why."""
+    where = f"{'row' if layout(file)[0] == 'parquet' else 'line'} {row.line}"
+    return f"{where}, {row}" if row.field else f"{where} {row.reason}"
 
 
 def told_lines(told: Counter[str], bad: int, *, out: Path, form: str) -> list[str]:

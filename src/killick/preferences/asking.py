@@ -1,7 +1,8 @@
 """From a preference file to questions for people, and from their labels back to rows of a preference file.
 
 A file may be judged already: its verdict then stands in the item's metadata, where no annotator sees it. Or it may hold
-responses that nobody judged, in the columns `prompt` and `responses`, or `prompt`, `first` and `second`.
+responses that nobody judged, in the columns `prompt` and `responses`, or `prompt`, `first` and `second` (or as
+HelpSteer3 calls these three).
 """
 
 from collections import Counter
@@ -12,9 +13,10 @@ from typing import Any, Literal
 from killick.preferences.files import BadRows
 from killick.preferences.formats.cells import from_cells
 from killick.preferences.formats.dialogues import BadField
-from killick.preferences.formats.forms import detect
+from killick.preferences.formats.forms import ALIASES, detect
 from killick.preferences.formats.lines import layout, records
 from killick.preferences.formats.reading import read, several, two
+from killick.preferences.formats.writing import write
 from killick.preferences.rows import BadRow, PreferenceRow, Turn, Turns, prompt_text, response_texts
 from killick.preferences.storing.records import Item, Label
 
@@ -66,10 +68,9 @@ def question(record: dict[str, Any], line: int) -> Item | None:
     if form is not None:
         row = read(record, form)
         prompt, responses = row.prompt, row.responses
-    elif "first" in record or "response1" in record:
-        prompt, responses = two(record)
     else:
-        prompt, responses = several(record)
+        known = {ALIASES.get(name, name): value for name, value in record.items()} | record
+        prompt, responses = two(known) if "first" in known else several(known)
     different = list(dict.fromkeys(responses))
     if len(different) < 2:
         return None
@@ -101,6 +102,24 @@ def labelled_row(item: Item, label: Label) -> PreferenceRow:
         strength=None if strength is None else -strength if won else strength,
         annotator=label.annotator,
     )
+
+
+def held_rows(labels: Iterable[tuple[Item, Label]]) -> tuple[list[tuple[Item, Label, PreferenceRow]], Counter[str]]:
+    """The labels that a preference file can hold, as rows, and why others stay out: words -> how often."""
+    labels, rows, left = list(labels), list[tuple[Item, Label, PreferenceRow]](), Counter[str]()
+    form = export_form(item for item, _ in labels)
+    for item, label in labels:
+        if label.judgement.skipped:
+            left["skips hold no preference and stay out"] += 1
+            continue
+        row = labelled_row(item, label)
+        try:
+            write(row, form, messages="turns" in item.metadata)
+        except BadField as error:
+            left[f"labels that no preference file can hold stay out ({error.reason})"] += 1
+        else:
+            rows.append((item, label, row))
+    return rows, left
 
 
 def dialogues(item: Item) -> tuple[Turns, list[Turns]]:

@@ -93,18 +93,19 @@ class Store:
 
     # Items and guidelines
 
-    def add_items(self, items: Iterable[Item], *, overlap: int = 1) -> Imported:
-        """Add all of these or none; the same item again only takes the new overlap.
+    def add_items(self, items: Iterable[Item], *, overlap: int | None = None) -> Imported:
+        """Add all of these or none; the same item again only takes the overlap that is given.
 
         Args:
             items: read once, in chunks; an exception while reading leaves the store as it was.
-            overlap: how many annotators each item gets, where it does not say so itself.
+            overlap: how many annotators each item gets, where it does not say so itself; None leaves that of known
+                items as it is, and gives 1 to new ones.
 
         Raises:
             Refusal: at an overlap below 1.
             Unavailable: when the database does not take them.
         """
-        if overlap < 1:
+        if overlap is not None and overlap < 1:
             raise Refusal(f"overlap is the number of annotators an item gets, 1 or more, not {overlap}.")
         return store_items.stage(self._write, items, overlap=overlap, now=self._clock)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 
-from killick.preferences.asking import export_form, labelled_row
+from killick.preferences.asking import export_form, held_rows
 from killick.preferences.formats.writing import WRITERS
 from killick.preferences.store import Annotator, Conflict, Item, Label
 from killick.web.pages import HEADERS, page
@@ -40,8 +40,8 @@ def owner_pages(desk: Desk) -> APIRouter:
         conflicts = list(desk.store.conflicts())
         noted = [(item, label) for item, label in labels if label.judgement.note or label.judgement.flags]
         return page(
-            "label_owner.html.j2", annotator=annotator.name, alone=desk.alone is not None,
-            total=desk.store.progress(),
+            "label_owner.html.j2", annotator=annotator.name, alone=desk.tokenless(annotator),
+            total=desk.store.progress(), left_out=held_rows(labels)[1],
             people=[person(desk, one, labels=labels, found=found) for one in desk.store.annotators()],
             agreement=table(found),
             conflicts=[told(one) for one in conflicts[:SHOWN]], more_conflicts=max(0, len(conflicts) - SHOWN),
@@ -50,7 +50,7 @@ def owner_pages(desk: Desk) -> APIRouter:
 
     @router.get("/label/export.jsonl")
     def export(request: Request) -> Response:
-        """Every label that holds, as preference rows; skips hold no preference and stay out."""
+        """Every label that holds, as preference rows, less what the owner's page says."""
         desk.owning(request)
         headers = {**HEADERS, "content-disposition": 'attachment; filename="labels.jsonl"'}
         return StreamingResponse(lines(desk), media_type="application/x-ndjson", headers=headers)
@@ -60,17 +60,18 @@ def owner_pages(desk: Desk) -> APIRouter:
 
 def lines(desk: Desk) -> Iterator[str]:
     """One JSON object a label: a row of a form of preference files, and behind it what else the store knows."""
-    form = export_form(item for item, _ in desk.store.export())
-    for item, label in desk.store.export():
-        if not label.judgement.skipped:
-            said = label.judgement
-            beside = {
-                "item": label.item, "flags": list(said.flags), "note": said.note, "seconds": said.seconds,
-                "at": label.at, "guidelines": label.guidelines, "metadata": dict(item.metadata),
-            }  # fmt: skip
-            # Not `write`, which refuses what it could not read again (an empty response): no label is left behind.
-            row = WRITERS[form](labelled_row(item, label), "turns" in item.metadata)
-            yield json.dumps({**row, "annotator": label.annotator, **beside}) + "\n"
+    labels = list(desk.store.export())
+    form = export_form(item for item, _ in labels)
+    for item, label, row in held_rows(labels)[0]:
+        said = label.judgement
+        beside = {
+            "item": label.item, "flags": list(said.flags), "note": said.note, "seconds": said.seconds,
+            "at": label.at, "guidelines": label.guidelines, "metadata": dict(item.metadata),
+        }  # fmt: skip
+        if row.strength is not None:
+            beside["strength"] = row.strength  # a ranking has no column for it
+        record = WRITERS[form](row, "turns" in item.metadata)
+        yield json.dumps({**record, "annotator": label.annotator, **beside}) + "\n"
 
 
 def person(desk: Desk, annotator: Annotator, *, labels: list[tuple[Item, Label]], found: "Agreement") -> dict[str, Any]:

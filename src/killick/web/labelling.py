@@ -31,6 +31,7 @@ class Answer(BaseModel):
 
     Attributes:
         item: its number in the store.
+        annotator: the number of whom it was shown to: others see its responses in another order.
         digest: its content's: a page left open from another store must not answer here.
         key: new on every card shown, the same at every retry.
         choice: 1, 2 or = of a pair; "rank" of a ranking; "skip" of either.
@@ -44,6 +45,7 @@ class Answer(BaseModel):
     """
 
     item: int = NUMBER
+    annotator: int | None = Field(None, ge=0, le=2**31 - 1)
     digest: str = Field(max_length=64)
     key: str = KEY
     choice: Literal["1", "2", "=", "skip", "rank"]
@@ -99,9 +101,8 @@ def labelling(desk: Desk) -> APIRouter:
             return following(desk, annotator, whole=not part, told=(400, str(refusal)))
         except Unavailable as trouble:
             return page("label_trouble.html.j2", status=503, reason=str(trouble))
-        if part:
-            return following(desk, annotator, whole=False, before=last if last and last.item == given.item else None)
-        return RedirectResponse("/label", 303)
+        # No redirect, also for a whole page: only here is it known what was said before. Sent again it does no harm.
+        return following(desk, annotator, whole=not part, before=last if last and last.item == given.item else None)
 
     router.include_router(entrance(desk))
     router.include_router(owner_pages(desk))
@@ -139,9 +140,11 @@ def store_answer(desk: Desk, annotator: Annotator, *, given: Answer) -> tuple[Ou
     """Store it once; returns what became of it, and the next card.
 
     Raises:
-        Refusal: at an item that is not this store's, or a ranking with a hole.
+        Refusal: at a card of another annotator, an item that is not this store's, or a ranking with a hole.
         Unavailable: when the store does not take it.
     """
+    if given.annotator not in (None, annotator.id):
+        raise Refusal(f"That card was shown to somebody else, in another order; here is one for {annotator.name}.")
     card = desk.card(annotator, given.item)
     if card is None or card.item.digest != given.digest:
         raise Refusal("That card was of another store or another day; here is one of this store.")
@@ -208,8 +211,8 @@ def show(
         desk.handed[annotator.id] = card
     same = before if card and before and card.item.id == before.item else None
     values: dict[str, Any] = {
-        "annotator": annotator.name, "alone": desk.alone is not None, "owns": desk.owns(annotator),
-        "strength": desk.strength, "card": card, "last": last, "problem": told[1],
+        "annotator": annotator.name, "number": annotator.id, "alone": desk.tokenless(annotator),
+        "owns": desk.owns(annotator), "strength": desk.strength, "card": card, "last": last, "problem": told[1],
         "progress": desk.tally.progress(annotator), "before": same, "flag": FLAG, "now": time.time(),
         "key": secrets.token_urlsafe(12), "undo_key": secrets.token_urlsafe(12),
         "prompt": passages(card.item.prompt) if card else [],

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)$")
+OPENING = re.compile(r" {0,3}(`{3,}|~{3,})\s*[^\s`]*\s*")
+"""Marks and nothing or one word behind them: the language. More words are something that was said."""
 CODE_END = re.compile(r"[{}();:,]\s*$")
 INDENTED = re.compile(r"(?:\t| {2,})\S")
 
@@ -36,23 +37,36 @@ def passages(text: str) -> list[Passage]:
 
 
 def fenced(text: str) -> Iterator[Passage]:
-    """Prose and what stands between fences, in turn; a fence that nobody closes runs to the end."""
-    lines, fence = list[str](), ""
-    for line in text.split("\n"):
-        mark = FENCE.match(line)
-        if mark and (mark[1].startswith(fence) and not mark[2].strip() if fence else "`" not in mark[2]):
-            yield from passage(lines, code=bool(fence))
-            lines, fence = [], "" if fence else mark[1]
+    """Prose and what stands between fences, in turn; a fence that nobody closes runs to the end.
+
+    Nothing is left out but the marks of a fence and its language: fences around nothing are prose.
+    """
+    lines, prose, at = text.split("\n"), list[str](), 0
+    while at < len(lines):
+        mark = OPENING.fullmatch(lines[at])
+        end = closing(lines, at, mark=mark[1]) if mark else at
+        inside = "\n".join(lines[at + 1 : end])
+        if inside.strip():
+            yield from plain(prose)
+            yield Passage(True, inside)
+            prose = []
         else:
-            lines.append(line)
-    yield from passage(lines, code=bool(fence))
+            prose += lines[at : end + 1]
+        at = end + 1
+    yield from plain(prose)
 
 
-def passage(lines: list[str], *, code: bool) -> Iterator[Passage]:
-    """These lines, unless they are empty."""
+def closing(lines: list[str], at: int, *, mark: str) -> int:
+    """The number of the line that closes the fence of line `at`; that behind the last where none does."""
+    close = re.compile(rf" {{0,3}}{mark}{mark[0]}*\s*")
+    return next((place for place in range(at + 1, len(lines)) if close.fullmatch(lines[place])), len(lines))
+
+
+def plain(lines: list[str]) -> Iterator[Passage]:
+    """These lines as prose, unless they are empty."""
     text = "\n".join(lines)
     if text.strip():
-        yield Passage(code, text if code else text.strip("\n"))
+        yield Passage(False, text.strip("\n"))
 
 
 def looks_like_code(text: str) -> bool:

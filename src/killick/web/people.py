@@ -23,7 +23,7 @@ class Desk:
 
     Attributes:
         store: what they label.
-        alone: who labels here without a token, and owns the store; None where everybody brings a token.
+        alone: who labels here, and owns the store, where no token is brought; None where everybody has to bring one.
         strength: whether a pair is also asked how much better.
         handed: the card that each annotator was last shown, by the annotator's number.
     """
@@ -44,8 +44,9 @@ class Desk:
         return handed if handed and handed.item.id == item else self.store.card(annotator, item)
 
     def annotator(self, request: Request) -> Annotator | None:
-        """Who is asking; None for a stranger."""
-        return self.alone or self.store.annotator(request.cookies.get(COOKIE, ""))
+        """Who is asking: whoever brings a token, and else the one alone; None for a stranger."""
+        token = request.cookies.get(COOKIE)
+        return (self.store.annotator(token) if token else None) or self.alone
 
     def asking(self, request: Request) -> Annotator:
         """Who is asking; a stranger is sent to the login.
@@ -62,7 +63,11 @@ class Desk:
 
     def owns(self, annotator: Annotator) -> bool:
         """Whether an annotator may see everybody's work."""
-        return self.alone is not None or annotator.name == OWNER
+        return self.tokenless(annotator) or annotator.name == OWNER
+
+    def tokenless(self, annotator: Annotator) -> bool:
+        """Whether this is the one alone, who needs no token."""
+        return self.alone is not None and annotator.id == self.alone.id
 
     def owning(self, request: Request) -> Annotator:
         """The owner.

@@ -28,3 +28,9 @@ def test_columns_of_no_form_are_found_out() -> None:
 
 def test_the_names_of_helpsteer3_show_signed_strengths() -> None:
     assert detect(dict.fromkeys(ALIASES)) == "strength"
+
+
+def test_a_strength_beside_a_list_of_responses_is_no_form() -> None:
+    assert detect(["prompt", "responses", "ranking", "strength"]) == "ranking"
+    assert detect(["prompt", "responses", "strength"]) is None
+    assert detect(["prompt", "responses", "first", "second", "strength"]) == "strength"

@@ -91,6 +91,8 @@ def test_items_keep_what_came_first_and_take_the_new_overlap(place: str) -> None
         store.add_items([Item("p", ("a", "b"), sources=("x", "y"), overlap=3), Item("q", ("a", "b"))], overlap=2)
         assert store.progress().left == 5
         store.add_items([Item("p", ("a", "b"), sources=("z", "z"))])
+        assert store.progress().left == 5
+        store.add_items([Item("p", ("a", "b"), sources=("z", "z"))], overlap=1)
         assert store.progress().left == 3
         card = store.next_card(join(store, "ada"))
         assert card is not None

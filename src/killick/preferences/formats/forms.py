@@ -76,5 +76,8 @@ FORMS = {
 
 
 def detect(columns: Collection[str]) -> str | None:
-    """The form that has these columns; None where none has."""
-    return next((name for name, form in FORMS.items() if any(mark in columns for mark in form.marks)), None)
+    """The form that has these columns; None where none has. A strength beside `responses` alone marks none."""
+    marks = set(columns)
+    if "responses" in marks and "first" not in marks:
+        marks -= {"strength"}
+    return next((name for name, form in FORMS.items() if marks.intersection(form.marks)), None)

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Table, delete, func, insert, literal, select
+from sqlalchemy import Connection, Table, delete, func, insert, literal, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from killick.preferences.storing.records import Imported, Item, Unavailable
@@ -19,6 +19,9 @@ CHUNK = 500
 
 ABANDONED = 86_400
 """Seconds after which a staged row belongs to an import that died."""
+
+UNSAID = 0
+"""Overlap of a staged item where neither it nor its import gives one."""
 
 COLUMNS = ("kind", "prompt", "candidates", "sources", "scores", "metadata", "overlap")
 
@@ -35,7 +38,7 @@ def either(table: Table, settle: Callable[[Any], Any]) -> dict[str, Any]:
 STAGE = either(staged, lambda adding: adding.on_conflict_do_nothing())
 
 
-def stage(writer: Writer, given: Iterable[Item], *, overlap: int, now: Callable[[], float]) -> Imported:
+def stage(writer: Writer, given: Iterable[Item], *, overlap: int | None, now: Callable[[], float]) -> Imported:
     """Put items into the staging table chunk by chunk, then all of them among the items at once."""
     batch, place = uuid.uuid4().hex, 0
     try:
@@ -58,8 +61,8 @@ def chunks(given: Iterable[Item]) -> Iterator[list[Item]]:
         yield chunk
 
 
-def row(item: Item, *, overlap: int) -> dict[str, Any]:
-    """An item as columns."""
+def row(item: Item, *, overlap: int | None) -> dict[str, Any]:
+    """An item as columns; an overlap that nobody gives is `UNSAID` until it is published."""
     return {
         "digest": item.digest,
         "kind": item.kind,
@@ -68,7 +71,7 @@ def row(item: Item, *, overlap: int) -> dict[str, Any]:
         "sources": item.sources,
         "scores": item.scores,
         "metadata": dict(item.metadata),
-        "overlap": item.overlap or overlap,
+        "overlap": item.overlap or overlap or UNSAID,
     }
 
 
@@ -86,8 +89,14 @@ def put(connection: Connection, *, rows: list[dict[str, Any]]) -> None:
 
 
 def publish(connection: Connection, *, batch: str, now: float) -> Imported:
-    """All staged items of an import become items; one that is there keeps its number and takes the new overlap."""
+    """All staged items of an import become items; one that is there keeps its number and takes the overlap given.
+
+    Where none is given, it keeps its overlap too, and a new one gets 1.
+    """
     mine = staged.c.batch == batch
+    held = select(items.c.overlap).where(items.c.digest == staged.c.digest).scalar_subquery()
+    unsaid = update(staged).where(mine, staged.c.overlap == UNSAID)
+    connection.execute(unsaid.values(overlap=func.coalesce(held, 1)))
     total = connection.scalar(select(func.count()).where(mine)) or 0
     known = connection.scalar(select(func.count()).where(mine, staged.c.digest == items.c.digest)) or 0
     names = ["digest", *COLUMNS]
