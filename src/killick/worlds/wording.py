@@ -6,6 +6,7 @@ It knows no catalogue and no guideline. Everything is one pass, so time grows wi
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import chain
 from typing import TypeAlias
 
@@ -16,6 +17,8 @@ ENDS = frozenset(".!?\u203c\u3002\u061f\u06d4\u0964")
 APOSTROPHES = frozenset("'`\u2018\u2019\u02bc\u00b4\u2032")
 SHORT = re.compile(r"'(?:s|t|re|ve|ll|d|m)?(?![^ .])")
 DECIMAL = re.compile(r"\.(?<=\d\.)(?=\d)")
+KEPT = 50_000
+"""Words whose ending is looked at once: texts repeat theirs."""
 PLURALS = {
     "aches": "ache", "axes": "axe", "buses": "bus", "caches": "cache", "canvases": "canvas", "gases": "gas",
     "lens": "lens", "lenses": "lens", "niches": "niche", "quizzes": "quiz",
@@ -80,6 +83,7 @@ def sentences(text: str) -> list[Words]:
     return [words for words in read if words]
 
 
+@lru_cache(KEPT)
 def singular(word: str) -> str:
     """A folded word without its ending for several; a word that only looks so stays itself.
 
@@ -96,6 +100,7 @@ def singular(word: str) -> str:
     return word[:-1]
 
 
+@lru_cache(KEPT)
 def stem(word: str) -> str:
     """What a singular shares with the spelling that `singular` makes of its plural where that is not the word itself.
 
