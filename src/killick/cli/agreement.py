@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from killick.cli.stores import absent
 from killick.flags import settings
 from killick.refusal import Refusal
 
@@ -73,7 +74,7 @@ def of_store(place: str) -> tuple[list["Verdict"], Counter[str]]:
         ) from error
     from killick.preferences.verdict_tables import from_store
 
-    if "://" not in place and not Path(place).exists():
+    if absent(place):
         raise Refusal(f"There is no store {place}; killick label begins one.")
     with Store(place) as store:
         return from_store(store.export())

@@ -9,6 +9,7 @@ import tyro
 
 from killick.cli.listening import LOOPBACK, address, answer, check_port, listening
 from killick.cli.prefs_words import bad_line, plural
+from killick.cli.stores import absent
 from killick.flags import settings
 from killick.refusal import Refusal
 
@@ -128,7 +129,7 @@ def asked(options: Label) -> list["Item"]:
         return drawn(options)
     if options.file is not None:
         return of_file(options.file, skip_bad=options.skip_bad)
-    if "://" not in options.place and not Path(options.place).exists():
+    if absent(options.place):
         raise Refusal(f"There is no store {options.place}; name a FILE or --world to begin one.")
     return []
 
@@ -218,7 +219,7 @@ def check_entrance(options: Label) -> None:
         return
     if options.annotator is not None:
         raise Refusal(f"--annotator labels without a token, so not on {options.host}; leave one of the two away.")
-    if "://" not in options.place and not Path(options.place).exists():
+    if absent(options.place):
         raise nobody_known(options.host, options.place)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import tyro
 
 from killick.cli import label_page
+from killick.cli.stores import absent
 from killick.flags import nearest, settings
 from killick.refusal import Refusal
 
@@ -208,6 +209,6 @@ def opened(place: str, *, new: bool = False) -> "Store":
         raise Refusal(
             f"killick label needs the extra prefs ({error.name} is missing): pip install 'killick[prefs]'."
         ) from error
-    if not new and "://" not in place and not Path(place).exists():
+    if not new and absent(place):
         raise Refusal(f"There is no store {place}; name it with --store, or begin one with killick label.")
     return Store(place)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from killick.cli.stores import absent
 from killick.flags import nearest, settings
 from killick.refusal import Refusal
 
@@ -70,7 +71,7 @@ def fit(given: list[str]) -> None:
 
     torch.set_num_threads(1)
     judged(asked.world)
-    if "://" not in asked.from_store and not Path(asked.from_store).exists():
+    if absent(asked.from_store):
         raise Refusal(f"There is no store {asked.from_store}; killick label --world {asked.world} begins one.")
     if asked.out is not None:
         check_free(asked.out)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from killick.cli.listening import LOOPBACK, address, answer, check_port, listening
+from killick.cli.stores import absent
 from killick.flags import settings
 from killick.refusal import Refusal
 
@@ -42,7 +43,7 @@ class Serve:
         check_port(self.port)
         if self.host not in LOOPBACK:
             raise Refusal(f"--host {self.host} is not the loopback address; use 127.0.0.1.")
-        if self.labels is not None and "://" not in self.labels and not os.path.exists(self.labels):
+        if self.labels is not None and absent(self.labels):
             raise Refusal(f"There is no store {self.labels}; killick label FILE or --world W begins one.")
 
 
