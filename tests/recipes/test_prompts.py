@@ -109,7 +109,7 @@ def test_adding_prompts_moves_none_across(prompts: list[str]) -> None:
     few, many = divide(prompts[:30], share=0.5, seed=0), divide(prompts, share=0.5, seed=0)
     assert few.train == [prompt for prompt in many.train if prompt in prompts[:30]]
     assert few.held_out == [prompt for prompt in many.held_out if prompt in prompts[:30]]
-    assert sorted([*many.train, *many.held_out]) == sorted(prompts)  # type: ignore[type-var]
+    assert sorted([*many.train, *many.held_out]) == sorted(prompts)
 
 
 def test_case_and_outer_spaces_do_not_part_two_prompts_and_another_seed_parts_others() -> None:
