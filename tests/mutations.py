@@ -47,8 +47,8 @@ MUTATIONS = [
     ("masked.py", "deviation < 1e-6 * mean.abs().clamp(min=1.0)", "deviation < 1e-6", "floor that ignores the mean"),
     ("masked.py", "mean.abs()", "mean", "floor that ignores negative means"),
     ("masked.py", "torch.where(mask, scaled + mean, 0.0)", "scaled + mean", "kept mean lands on padding"),
-    ("logprobs.py", "else logits / temperature)", "else logits * temperature)", "temperature upside down"),
-    ("logprobs.py", "(logits if temperature == 1.0 else logits / temperature)", "logits", "temperature dropped"),
+    ("logprobs.py", "else logits / temperature", "else logits * temperature", "temperature upside down"),
+    ("logprobs.py", "logits if temperature == 1.0 else logits / temperature", "logits", "temperature dropped"),
     (
         "logprobs.py",
         "logits if logits.dtype == torch.float64 else logits.float()",
