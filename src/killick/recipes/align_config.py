@@ -39,8 +39,6 @@ class Config:
         per_prompt: responses to each prompt; without, 1 with a critic or a batch mean, 4 otherwise.
         tokens: the most tokens of a response.
         temperature: of the policy, its samples and every log-prob alike.
-        top_k: only the so many most probable tokens can be said.
-        top_p: only the most probable tokens that together have this probability can be said.
         train_layers: so many top layers are trained over one frozen trunk; full trains all; auto is 6 on a CPU (at
             most half of the model), full elsewhere.
         learning_rate: Adam's; without, 2e-4 for top layers and 1e-5 for a whole model.
@@ -58,7 +56,6 @@ class Config:
         device: auto takes a GPU where there is one.
         workers: processes at once, where there are several arms; 0 takes one a core.
         seed: of everything that is drawn.
-        digests: what the files and folders held when the run began.
     """
 
     model: str
@@ -79,8 +76,6 @@ class Config:
     per_prompt: int | None = None
     tokens: int = 64
     temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float = 1.0
     train_layers: int | Literal["auto", "full"] = "auto"
     learning_rate: float | None = None
     value_learning_rate: float | None = None
@@ -96,7 +91,6 @@ class Config:
     device: str = "auto"
     workers: int = 0
     seed: int = 0
-    digests: tuple[str, ...] = ()
 
     @property
     def seeds(self) -> tuple[int, ...]:

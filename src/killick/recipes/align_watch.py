@@ -105,7 +105,9 @@ def watch(cell: Cell, state: AlignState, *, config: Config, watched: Watched) ->
     while state.step < cell.steps:
         last = state.step == cell.steps - 1
         try:
-            seen = looked(cell, state, config=config, watched=watched) if last or not state.step % config.every else None
+            seen = (
+                looked(cell, state, config=config, watched=watched) if last or not state.step % config.every else None
+            )
             if last:
                 step = collect(state.ppo, watched.proxy, prompts=prompts).record(state.step, state.ppo.beta, {})
             else:
@@ -138,9 +140,7 @@ def looked(cell: Cell, state: AlignState, *, config: Config, watched: Watched) -
     return seen
 
 
-def answers(
-    cell: Cell, step: Step, *, seen: Look | None, state: AlignState, watched: Watched, every: int
-) -> list[Row]:
+def answers(cell: Cell, step: Step, *, seen: Look | None, state: AlignState, watched: Watched, every: int) -> list[Row]:
     """Every answer of a look beside the reference's, the first of each prompt before the second; or a few of a step's
     own where no prompt is held out."""
     if seen is None or watched.held_out is None:
