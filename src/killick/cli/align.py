@@ -3,9 +3,9 @@
 import os
 import shlex
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -38,9 +38,9 @@ def align(given: list[str]) -> None:
     from killick.rundir.folder import RunFolder
 
     torch.set_num_threads(1)
-    options = settings("align", command(Config), given=given, about=ABOUT)
-    config = resolved(options.config)  # type: ignore[attr-defined]
-    out: Path | None = options.out  # type: ignore[attr-defined]
+    options: Any = settings("align", command(Config), given=given, about=ABOUT, known=known(Config))
+    config = resolved(options.config)
+    out: Path | None = options.out
     begun = out is not None and (out / "config.json").exists()
     workers = config.workers or os.cpu_count() or 1
     cost = None
@@ -58,6 +58,11 @@ def align(given: list[str]) -> None:
         finish(folder.path, show=options.open)
     for arm in config.leashes():
         print(f"The policy of {arm} is {recipe.policy_folder(config, arm, folder=folder.path)}.")
+
+
+def known(kind: "type[Config]") -> list[str]:
+    """Every flag, for the nearest to one that is none."""
+    return ["--out", "--open", "--track", *("--" + field.name.replace("_", "-") for field in fields(kind))]
 
 
 def command(kind: "type[Config]") -> type:

@@ -57,7 +57,7 @@ def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Prepared, 
     Raises:
         Refusal: where one of them cannot be read, or they do not go together.
     """
-    texts = Texts.load(Path(config.model), chat=config.chat)
+    texts = Texts.load(Path(config.model), chat=config.framed)
     divided = divided_prompts(config)
     model = open_causal(Path(config.model), dtype=TYPES[config.dtype]).to(config.device)
     watched = watching(config, texts, divided=divided, context=context(model))
@@ -130,7 +130,7 @@ def begin(config: Config, cell: Cell, *, prepared: Prepared) -> Begun:
 
 def started(config: Config, cell: Cell, *, prepared: Prepared, time: int) -> PPOState:
     """The optimiser's state before its first step, for responses of so many tokens."""
-    who = speaking(config, prepared.model, texts=prepared.watched.texts, time=time)
+    who: Any = speaking(config, prepared.model, texts=prepared.watched.texts, time=time)
     critic = who.value.to(config.device) if config.baseline == "critic" else None
     generator = stage_generator(cell.seed, f"ppo {cell.arm}", device=config.device)
     return PPOState(who.policy, who.reference, critic, config.ppo(), generator, config.leashes()[cell.arm])

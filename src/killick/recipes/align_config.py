@@ -50,7 +50,7 @@ class Config:
         gae_lambda: 0 trusts the critic, 1 the return.
         missing_eos_penalty: subtracted from the score of a response that does not end by itself.
         stop_kl: nats per token; a minibatch that has moved further ends the step's update.
-        chat: frame prompts by the chat template; without, where there is one.
+        chat: on frames prompts by the chat template, off takes them as plain text; auto frames where there is one.
         dtype: of the frozen weights and of every forward pass; what trains is kept in float32. auto is float32 on a
             whole model, bfloat16 on a trunk.
         device: auto takes a GPU where there is one.
@@ -86,7 +86,7 @@ class Config:
     gae_lambda: float = 0.95
     missing_eos_penalty: float = 0.0
     stop_kl: float | None = None
-    chat: bool | None = None
+    chat: Literal["auto", "on", "off"] = "auto"
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     device: str = "auto"
     workers: int = 0
@@ -102,6 +102,11 @@ class Config:
         """Responses to each prompt."""
         alone = self.baseline in ("critic", "batch-mean")
         return self.per_prompt if self.per_prompt is not None else 1 if alone else PER_PROMPT
+
+    @property
+    def framed(self) -> bool | None:
+        """Whether prompts are framed by the chat template; None leaves it to the tokenizer."""
+        return {"auto": None, "on": True, "off": False}[self.chat]
 
     def leashes(self) -> dict[str, Leash]:
         """What each arm is on."""

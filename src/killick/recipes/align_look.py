@@ -14,7 +14,7 @@ from killick.models.texts import Texts
 from killick.ops.stats import clustered_error, pair_accuracy
 from killick.recipes.ledger import Row
 from killick.recipes.text_score import TextScore
-from killick.types import Policy, Prompts, Reward, Rollout
+from killick.types import Policy, Prompts, PromptSource, Reward, Rollout
 
 PREFIX = "held_out_"
 """What the ledger's columns of a look begin with."""
@@ -47,7 +47,7 @@ class Asked:
     n: int
 
 
-@dataclass(frozen=True)
+@dataclass
 class Standing:
     """A policy beside its reference, to be looked at and not moved."""
 
@@ -125,7 +125,7 @@ def look(at: Standing, prompts: Prompts, *, proxy: Reward, gold: Reward | None, 
     golds: list[Tensor] = []
     for ids, mask in zip(*(part.split(at.config.batch) for part in prompts), strict=True):
         few = Standing(at.policy, at.reference, at.generator, at.step, Asked(len(ids), at.config.n))
-        found.append(collect(few, proxy, prompts=lambda *_, some=(ids, mask): some))  # type: ignore[misc]
+        found.append(collect(few, proxy, prompts=given(ids, mask)))
         if gold is not None:
             golds.append(gold(found[-1].rollout))
     return Look(
@@ -138,6 +138,11 @@ def look(at: Standing, prompts: Prompts, *, proxy: Reward, gold: Reward | None, 
         [text for part in found for text in texts.responses(part.rollout)],
         at.config.n,
     )
+
+
+def given(ids: Tensor, mask: Tensor) -> PromptSource:
+    """These prompts and no others."""
+    return lambda count, generator: (ids, mask)
 
 
 def mean_entropy(found: Sequence[Collected]) -> float | None:

@@ -2,7 +2,6 @@
 
 import hashlib
 import multiprocessing
-import os
 import resource
 import sys
 from collections.abc import Generator, Mapping

@@ -11,10 +11,10 @@ from killick.algorithms.ppo import PPOState, ppo
 from killick.models.prompting import PromptSet
 from killick.models.texts import Texts
 from killick.recipes.align_config import Config
-from killick.recipes.align_look import PREFIX, Asked, Look, OnText, Standing, look
+from killick.recipes.align_look import Asked, Look, OnText, Standing, look
 from killick.recipes.cells import Cell, Seen
 from killick.recipes.ledger import Row, ledger_row
-from killick.recipes.prompts import prompt_words
+from killick.recipes.text_score import as_text
 from killick.rundir.seeds import stage_generator
 from killick.state import copied, restore, snapshot
 from killick.stopwatch import stopwatch
@@ -142,11 +142,12 @@ def looked(cell: Cell, state: AlignState, *, config: Config, watched: Watched) -
 
 def answers(cell: Cell, step: Step, *, seen: Look | None, state: AlignState, watched: Watched, every: int) -> list[Row]:
     """Every answer of a look beside the reference's, the first of each prompt before the second; or a few of a step's
-    own where no prompt is held out."""
+    own where no prompt is held out.
+    """
     if seen is None or watched.held_out is None:
         due = watched.held_out is None and (not step.step % every or not step.stats)
         return few(cell, step, watched=watched) if due else []
-    words = [prompt_words(prompt) for prompt in watched.held_out.rows.values()]
+    words = [as_text(prompt) for prompt in watched.held_out.rows.values()]
     order = [place * seen.n + take for take in range(seen.n) for place in range(len(words))]
     mine, theirs = seen.scores(), state.before
     return [
@@ -170,12 +171,7 @@ def few(cell: Cell, step: Step, *, watched: Watched) -> list[Row]:
     texts = watched.texts.responses(rollout)
     asked = watched.asked.of(rollout)
     return [
-        {"arm": cell.arm, "seed": cell.seed, "step": step.step, "prompt": prompt_words(prompt), "response": text,
+        {"arm": cell.arm, "seed": cell.seed, "step": step.step, "prompt": as_text(prompt), "response": text,
          "gold": one, "proxy": float(proxy)}
         for prompt, text, one, proxy in zip(asked, texts, gold, step.proxy[:SHOWN], strict=False)
     ]  # fmt: skip
-
-
-def held_out(row: Row, name: str) -> float | None:
-    """A look's number in a row of the ledger; None where there was no look."""
-    return row.get(PREFIX + name)

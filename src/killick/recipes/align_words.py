@@ -42,21 +42,23 @@ class Point:
 
 def points(rows: Sequence[Row], arm: str) -> list[Point]:
     """The looks of an arm, by step."""
-    seen = [row for row in rows if row["arm"] == arm and row.get(f"{PREFIX}proxy") is not None]
     names = ("proxy", "gold", "kl", "proxy_error", "gain_error")
-    found = [{name: row.get(PREFIX + name) for name in names} | {"step": row["step"]} for row in seen]
-    for one in found:
-        one["proxy_error"], one["gain_error"] = one["proxy_error"] or 0.0, one["gain_error"] or 0.0
-    return [Point(**one) for one in found]
+    found = [(row["step"], *(row[PREFIX + name] for name in names)) for row in looks(rows, arm)]
+    return [Point(step, proxy, gold, kl, error or 0.0, gain or 0.0) for step, proxy, gold, kl, error, gain in found]
+
+
+def looks(rows: Sequence[Row], arm: str) -> list[Row]:
+    """The rows of an arm with a look at the held-out prompts."""
+    return [row for row in rows if row["arm"] == arm and row.get(f"{PREFIX}proxy") is not None]
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:
     """A table for each arm: every look at the held-out prompts."""
     found = []
     for arm in dict.fromkeys(row["arm"] for row in rows):
-        looks = [row for row in rows if row["arm"] == arm and row.get(f"{PREFIX}proxy") is not None]
-        kept = [name for name in COLUMNS if any(row.get(PREFIX + name) is not None for row in looks)]
-        cells: list[list[Any]] = [[row["step"], *(row.get(PREFIX + name) for name in kept)] for row in looks]
+        seen = looks(rows, arm)
+        kept = [name for name in COLUMNS if any(row[PREFIX + name] is not None for row in seen)]
+        cells: list[list[Any]] = [[row["step"], *(row[PREFIX + name] for name in kept)] for row in seen]
         names = ["step", *(COLUMNS[name] for name in kept)]
         found.append(Table.unless_empty(f"Held-out prompts, {arm}", NOTE, names, rows=cells))
     return [table for table in found if table is not None]
@@ -83,7 +85,8 @@ def looked(seen: Sequence[Point], config: Config) -> str:
     first, last = seen[0], seen[-1]
     rise = f"on held-out prompts the proxy went from {first.proxy:+.2f} to {last.proxy:+.2f} at {last.kl:.1f} nats"
     if last.proxy - first.proxy <= NOISE * last.proxy_error:
-        return f"{rise}, no further than its noise: more --steps or a higher --learning-rate would move it. {saved(seen, config)}"
+        more = "more --steps or a higher --learning-rate would move it"
+        return f"{rise}, no further than its noise: {more}. {saved(seen, config)}"
     if first.gold is None or last.gold is None:
         asked = "people have not answered yet" if config.gold == "people" else "no gold was measured"
         return f"{rise}; {asked}, so whether that is a gain only eyes can tell: read the answers. {saved(seen, config)}"
@@ -98,24 +101,24 @@ def kept_gain(seen: Sequence[Point]) -> str:
     apart = (top.gain_error**2 + last.gain_error**2) ** 0.5
     went = f"gold went from {start:+.2f} to {end:+.2f}"
     where = f"{top.kl:.1f} nats, step {top.step}"
+    safe = f"safe was about {top.kl:.1f} nats (the best of several looks flatters a little)"
     if end - start < -NOISE * last.gain_error:
         return f"{went}: people would like the answers less than before. This is over-optimisation; shorten the leash."
     if peak - start <= NOISE * top.gain_error:
-        return f"{went}, no further than its noise: what the reward model pays for is not what gold wants, or too small to see."
-    flattering = "the best of several looks flatters a little"
+        return (
+            f"{went}, no further than its noise: what the reward pays for is not what gold wants, or too little of it."
+        )
     if peak - end > NOISE * apart and peak - end >= (peak - start) / 2:
         return (
-            f"{went}, after {peak:+.2f} at {where}: it lost at least half of its gain while the proxy climbed on. This is "
-            f"over-optimisation; safe was about {top.kl:.1f} nats ({flattering})."
+            f"{went}, after {peak:+.2f} at {where}: it lost at least half of its gain while the proxy climbed on. This "
+            f"is over-optimisation; {safe}."
         )
     if peak - end > NOISE * apart:
-        return f"{went}, after {peak:+.2f} at {where}: it lost some of its gain; safe was about {top.kl:.1f} nats ({flattering})."
+        return f"{went}, after {peak:+.2f} at {where}: it lost some of its gain; {safe}."
     if top.step == last.step:
         return f"{went}, its best: the gain is kept, and up to {last.kl:.1f} nats was safe here; farther was not tried."
-    return (
-        f"{went} (at its best {peak:+.2f}, {where}): the gain is kept within its noise, so up to {last.kl:.1f} nats was "
-        "safe here."
-    )
+    kept = f"the gain is kept within its noise, so up to {last.kl:.1f} nats was safe here"
+    return f"{went} (at its best {peak:+.2f}, {where}): {kept}."
 
 
 def saved(seen: Sequence[Point], config: Config) -> str:
@@ -124,7 +127,7 @@ def saved(seen: Sequence[Point], config: Config) -> str:
         return "Saved is the last policy."
     score = [point.proxy if config.choose == "held-out-reward" else point.gold or 0.0 for point in seen]
     step = seen[max(range(len(seen)), key=score.__getitem__)].step
-    return f"Saved is the policy of step {step}, the best by {config.choose.replace('-', ' ').replace('held out', 'held-out')}."
+    return f"Saved is the policy of step {step}, the best by {config.choose.replace('held-out-', 'held-out ')}."
 
 
 def unlooked(rows: Sequence[Row]) -> str:
@@ -133,6 +136,6 @@ def unlooked(rows: Sequence[Row]) -> str:
     gold = "" if last["gold"] is None else f", gold from {first['gold']:+.2f} to {last['gold']:+.2f}"
     far = last["kl_k1"] if last["kl"] is None else last["kl"]
     return (
-        f"the proxy went from {first['proxy']:+.2f} to {last['proxy']:+.2f}{gold}, at {far:.1f} nats, on the very prompts "
-        "that were learned from: none was held out, so nothing is known of others. Saved is the last policy."
+        f"the proxy went from {first['proxy']:+.2f} to {last['proxy']:+.2f}{gold}, at {far:.1f} nats, on the very "
+        "prompts that were learned from: none was held out, so nothing is known of others. Saved is the last policy."
     )
