@@ -23,6 +23,7 @@ COMMANDS = {
     "reward": ("reward:reward", "fit [options]", "a reward model from people's labels, with its accuracy and ceiling"),
     "prefs": ("prefs:prefs", "WORD FILE ...", "preference files: check, convert, stats, split"),
     "best-of": ("best_of:best_of", "[options]", "choose among your own variants by any reward; read the winners"),
+    "align": ("align:align", "[options]", "optimise your own model for a reward on a leash; watch gold and KL"),
     "tilt": ("tilt:tilt", "[--table FILE]", "the exact leash: reward, gold and KL by beta, best-of-n beside it"),
     "serve": ("serving:serve", "[--port N]", "a small server on this machine"),
     "models": (

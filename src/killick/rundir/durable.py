@@ -43,6 +43,14 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def settle(folder: Path) -> None:
+    """Wait until a folder that somebody else has written is on the disk, with all its files."""
+    for path in folder.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+    sync_folder(folder)
+
+
 def replace_file(path: Path, content: bytes) -> None:
     """Put a file in place of another at once: a reader sees the old one or the new one."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
