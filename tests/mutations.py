@@ -55,6 +55,9 @@ MUTATIONS = [
         "logits",
         "half precision stays half",
     ),
+    ("logprobs.py", "logits < kth_largest", "logits <= kth_largest", "the k-th token is barred"),
+    ("logprobs.py", "(before < top_p)", "(before <= top_p + 1e-3)", "the nucleus takes one token too many"),
+    ("logprobs.py", "before = shares.cumsum(-1) - shares", "before = shares.cumsum(-1)", "the nucleus ends too early"),
     ("logprobs.py", "if forbidden:", "if len(forbidden) > 1:", "a single forbidden token allowed"),
     (
         "logprobs.py",
