@@ -12,7 +12,7 @@ from torch import Tensor
 from killick.models.encoding import Encoded, encode_texts
 from killick.models.texts import Texts
 from killick.preferences.pairing import part
-from killick.preferences.rows import PreferenceRow, Turns, text
+from killick.preferences.rows import PreferenceRow, Turns, text, text_key
 from killick.preferences.splitting import PARTS
 from killick.preferences.text_pairs import TextPairs, text_pairs
 from killick.types import Preference, Refusal, Rollout
@@ -74,6 +74,11 @@ class Judged:
         rows = self.part == number
         return self.preference.pairs(rows), self.unit[rows]
 
+    @property
+    def learned(self) -> list[str]:
+        """Hashes of the prompts that are learned from or chosen by (`text_key`): no fair judge asks about them."""
+        return sorted(text_key(prompt).hex() for number in (0, 1) for prompt in self.prompts[number])
+
 
 def judge_rows(placed: Sequence[Placed], texts: Texts, *, reading: Reading) -> Judged:
     """Judgements as pairs of ids, split by prompt.
@@ -108,7 +113,7 @@ def judge_rows(placed: Sequence[Placed], texts: Texts, *, reading: Reading) -> J
 def encode(entries: Sequence[Entry], texts: Texts, *, reading: Reading) -> Encoded:
     """Prompts and responses through the one function that makes ids."""
     prompts, answers = [prompt for prompt, _ in entries], [answer for _, answer in entries]
-    return encode_texts(texts, prompts, answers, limit=reading.limit, time=reading.time)
+    return encode_texts(prompts, answers, texts=texts, limit=reading.limit, time=reading.time)
 
 
 def encode_entries(
@@ -125,14 +130,13 @@ def encode_entries(
     for start in range(0, len(entries), 256):
         some = entries[start : start + 256]
         try:
-            encode(some, texts, reading=reading)
+            found |= seen(some, texts, reading=reading)
         except Refusal:
-            reasons |= unreadable(some, texts, reading=reading)
-        some = [entry for entry in some if entry not in reasons]
-        if some:
-            rollout = encode(some, texts, reading=reading).rollout
-            rows = zip(rollout.responses.tolist(), rollout.lengths.tolist(), strict=True)
-            found |= {entry: tuple(ids[:stop]) for entry, (ids, stop) in zip(some, rows, strict=True)}
+            for entry in some:
+                try:
+                    found |= seen([entry], texts, reading=reading)
+                except Refusal as error:
+                    reasons[entry] = str(error)
     bad = [
         (where, reason)
         for where, row in placed
@@ -147,15 +151,11 @@ def encode_entries(
     return found, Counter({"judgements that the model cannot read": len(bad)} if bad else {})
 
 
-def unreadable(entries: Sequence[Entry], texts: Texts, *, reading: Reading) -> dict[Entry, str]:
-    """The entries of a batch that cannot be read, and why."""
-    found = {}
-    for entry in entries:
-        try:
-            encode([entry], texts, reading=reading)
-        except Refusal as error:
-            found[entry] = str(error)
-    return found
+def seen(entries: Sequence[Entry], texts: Texts, *, reading: Reading) -> dict[Entry, tuple[int, ...]]:
+    """What is left of each response, as ids."""
+    rollout = encode(entries, texts, reading=reading).rollout
+    rows = zip(entries, rollout.responses.tolist(), rollout.lengths.tolist(), strict=True)
+    return {entry: tuple(ids[:stop]) for entry, ids, stop in rows}
 
 
 def parted(
