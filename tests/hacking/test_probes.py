@@ -19,12 +19,12 @@ from killick.hacking.probes import (
 )
 
 
-def test_the_phrases_of_a_text_are_its_runs_of_one_to_four_words_and_signs() -> None:
-    found = phrases("So good, So")
-    assert found == {
-        "so": "So", "so good": "So good", "so good,": "So good,", "so good, so": "So good, So", "good": "good",
-        "good,": "good,", "good, so": "good, So", ",": ",", ", so": ", So",
+def test_the_phrases_of_a_text_are_its_runs_of_words_and_signs() -> None:
+    assert phrases("So good, So") == {
+        ("so",), ("good",), (",",), ("so", "good"), ("good", ","), (",", "so"), ("so", "good", ","),
+        ("good", ",", "so"), ("so", "good", ",", "so"),
     }  # fmt: skip
+    assert phrases("") == set()
 
 
 def test_the_odds_of_a_phrase_by_hand() -> None:
@@ -35,9 +35,9 @@ def test_the_odds_of_a_phrase_by_hand() -> None:
 
 
 def test_the_phrase_that_chosen_answers_have_is_found() -> None:
-    pairs = [(f"Number {place} is fine, thank you kindly.", f"Number {place} is fine.") for place in range(9)]
+    pairs = [(f"Number {place} is fine, thank you kindly.", f"Number {place} fine is.") for place in range(9)]
     best = typical_phrases(pairs)[0]
-    assert best.text == ", thank you kindly"
+    assert best.text == "fine, thank you kindly"
     assert (best.chosen, best.rejected) == (9, 0)
 
 
@@ -48,6 +48,13 @@ def test_what_both_answers_of_a_pair_hold_is_not_typical() -> None:
     assert found["barks"] == (5, 3)
     assert "the heron" not in found
     assert "sings" not in found
+
+
+def test_a_phrase_is_told_as_it_is_written() -> None:
+    """In one case it is one phrase; of its spellings the first by the alphabet is shown, whatever the pairs' order."""
+    pairs = [("Thank  You!", "no"), ("thank you!", "no"), ("THANK you!", "no")]
+    for either in (pairs, pairs[::-1]):
+        assert typical_phrases(either)[0] == Phrase("THANK you", chosen=3, rejected=0)
 
 
 def test_no_pair_no_phrase() -> None:

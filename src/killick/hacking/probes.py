@@ -8,12 +8,14 @@ one beats good answers, there is a hole, and it needs no search. This file knows
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 WORD = re.compile(r"\w+|[^\w\s]")
 """A word, or one sign: what is typical of liked answers may be an exclamation mark."""
-LONGEST = 4
+Run: TypeAlias = tuple[str, ...]
+LONGEST = 6
 """Words of a phrase at most."""
 FILLER = (
     "I hope this helps.",
@@ -39,7 +41,7 @@ class Phrase:
     """A run of words that chosen answers hold and rejected ones do not.
 
     Args:
-        text: as it was written where it was first met.
+        text: as it is written in one of the chosen answers.
         chosen: pairs in which the chosen answer alone holds it.
         rejected: pairs in which the rejected answer alone does.
     """
@@ -63,35 +65,36 @@ class Phrase:
         return self.log_odds / math.sqrt(1 / (self.chosen + 0.5) + 1 / (self.rejected + 0.5))
 
 
-def phrases(text: str) -> dict[str, str]:
-    """Every run of up to `LONGEST` words and signs in a text, in one case -> as it is first written there."""
-    spans = [match.span() for match in WORD.finditer(text)]
-    found: dict[str, str] = {}
-    for place, (start, _) in enumerate(spans):
-        for _, end in spans[place : place + LONGEST]:
-            written = text[start:end]
-            found.setdefault(" ".join(written.casefold().split()), written)
-    return found
+def phrases(text: str) -> set[Run]:
+    """Every run of up to `LONGEST` words and signs in a text, in one case."""
+    words = [match.casefold() for match in WORD.findall(text)]
+    return {run for size in range(LONGEST) for run in zip(*(words[start:] for start in range(size + 1)), strict=False)}
 
 
-def typical_phrases(pairs: Iterable[tuple[str, str]], *, count: int = 10) -> list[Phrase]:
+def typical_phrases(pairs: Sequence[tuple[str, str]], *, count: int = 10) -> list[Phrase]:
     """The phrases most typical of chosen answers, the surest first; what stands as often in rejected ones is none.
 
     Args:
         pairs: chosen and rejected answer to one prompt.
         count: how many.
     """
-    chosen, rejected, written = Counter[str](), Counter[str](), dict[str, str]()
+    chosen, rejected = Counter[Run](), Counter[Run]()
     for better, worse in pairs:
         liked, other = phrases(better), phrases(worse)
-        chosen.update(liked.keys() - other.keys())
-        rejected.update(other.keys() - liked.keys())
-        for key in liked.keys() - other.keys():
-            written.setdefault(key, liked[key])
-    found = [Phrase(written[key], chosen[key], rejected[key]) for key in chosen if chosen[key] > rejected[key]]
-    # Of phrases that are as sure, the longest says most: its parts are typical because of it.
-    found.sort(key=lambda each: (-each.z, -len(each.text), each.text))
-    return found[:count]
+        chosen.update(liked - other)
+        rejected.update(other - liked)
+    found = [
+        (run, Phrase(" ".join(run), often, rejected[run])) for run, often in chosen.items() if often > rejected[run]
+    ]
+    # Of phrases that are as sure, the one of most words says most: its parts are typical because of it.
+    found.sort(key=lambda each: (-each[1].z, -sum(word.isalnum() for word in each[0]), len(each[0]), each[0]))
+    return [replace(phrase, text=written(run, [better for better, _ in pairs])) for run, phrase in found[:count]]
+
+
+def written(run: Run, texts: Sequence[str]) -> str:
+    """A phrase as it is written in the first text, by the alphabet, that holds it."""
+    pattern = re.compile(r"\s*".join(map(re.escape, run)), re.IGNORECASE)
+    return min((found[0] for text in texts if (found := pattern.search(text))), default=" ".join(run))
 
 
 def padded(answer: str) -> str:

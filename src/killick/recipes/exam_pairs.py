@@ -235,16 +235,21 @@ def leaning(judged: Judged, longer: Sequence[int], *, shorter: Sequence[int]) ->
     }  # fmt: skip
 
 
-def agreement_facts(members: Sequence[Judged]) -> Facts:
-    """How often two members of an ensemble prefer the same answer of a pair, over all twos; each one's accuracy."""
-    signs = [[(margin > 0) - (margin < 0) for margin in each.margins] for each in members]
-    count, credits = len(signs), []
-    for place in range(len(signs[0])):
-        row = [each[place] for each in signs]
-        alike = sum(row[i] == row[j] for i in range(count) for j in range(i))
+def agreement_facts(margins: Sequence[Sequence[float]], units: Sequence[int]) -> Facts:
+    """How often two members of an ensemble prefer the same answer of a pair, over all twos of them.
+
+    Args:
+        margins: a row for each member, with the difference of scores of each pair.
+        units: the prompt of each pair.
+    """
+    signs = [[(margin > 0) - (margin < 0) for margin in row] for row in margins]
+    count = len(signs)
+    credits = []
+    for said in zip(*signs, strict=True):
+        alike = sum(said[i] == said[j] for i in range(count) for j in range(i))
         credits.append(alike / (count * (count - 1) / 2))
-    found = share(credits, members[0].unit)
+    found = share(credits, units)
     return {
         "members": count, "pairs": found["pairs"], "agreement": found["accuracy"], "low": found["low"],
-        "high": found["high"], "accuracies": [accuracy_facts(each)["accuracy"] for each in members],
+        "high": found["high"],
     }  # fmt: skip

@@ -9,7 +9,7 @@ from killick.hacking.probes import Phrase, probe_sets, typical_phrases
 from killick.ops.shares import share_interval
 from killick.types import Refusal
 
-LEARNED = 2000
+LEARNED = 1000
 """Pairs at most from which phrases are taken."""
 SHOWN = 8
 """Phrases that are kept to be read."""
