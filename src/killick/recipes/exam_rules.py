@@ -74,8 +74,8 @@ def ceiling(facts: Facts) -> Iterator[Reason]:
         if found["low"] < RIGHT:
             yield Reason(
                 "weak", "limit",
-                f"It is not shown to be right in {RIGHT:.0%} of the pairs, and nothing tells whether that is the labels' "
-                "noise or its own.",
+                f"It is not shown to be right in {RIGHT:.0%} of the pairs, and nothing tells whether that is the "
+                "labels' noise or its own.",
             )  # fmt: skip
         return
     learnt = (found["accuracy"] - 0.5) / max(top - 0.5, 1e-9)
