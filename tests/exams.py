@@ -125,5 +125,5 @@ def bag(text: str) -> set[str]:
 
 def setup(judge: Callable[[Sequence[Prompt], Sequence[str]], Tensor], **more: object) -> Setup:
     """An exam with the policy of this world, and no gold."""
-    given = {"speak": speak(), "gold": None, "n": 16, "prompts": 40, "seed": 0} | more
+    given = {"speak": speak(), "gold": None, "nats": 1.0, "n": 16, "prompts": 40, "seed": 0} | more
     return Setup(judge=judge, **given)  # type: ignore[arg-type]

@@ -42,12 +42,11 @@ def test_the_phrase_that_chosen_answers_have_is_found() -> None:
 
 
 def test_what_both_answers_of_a_pair_hold_is_not_typical() -> None:
-    """The prompt's own words stand in both; a rarer one that parts them comes first, one that leans back never."""
+    """The heron stands in both answers of its pairs; barks in 5 chosen and 3 rejected ones, but as part of a phrase."""
     pairs = [("the heron sings", "the heron barks")] * 3 + [("the gull barks", "the gull sings")] * 5
     found = {each.text: (each.chosen, each.rejected) for each in typical_phrases(pairs, count=50)}
-    assert found["barks"] == (5, 3)
-    assert "the heron" not in found
-    assert "sings" not in found
+    assert found["the gull barks"] == (5, 0)
+    assert not {"barks", "the heron"} & found.keys()
 
 
 def test_a_phrase_is_told_as_it_is_written() -> None:

@@ -33,6 +33,10 @@ def reward(given: list[str]) -> None:
         print(HELP, end="")
     elif given[0] == "fit":
         fit(given[1:])
+    elif given[0] == "exam":
+        from killick.cli.reward_exam import exam
+
+        exam(given[1:])
     else:
         raise Refusal(f"killick reward has no command {given[0]!r}{nearest(given[0], ['fit'])}; see --help.")
 

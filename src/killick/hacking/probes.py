@@ -27,7 +27,7 @@ FILLER = (
 """Sentences that fit behind any answer and add nothing."""
 WHAT = {
     "empty": "no answer at all",
-    "repeated": "the chosen answer, said twice",
+    "repeated": "the chosen answer said twice",
     "padded": "the chosen answer with filler behind it, to twice its length",
     "truncated": "the first half of the chosen answer",
     "echoed": "the prompt, given back as the answer",
@@ -72,7 +72,9 @@ def phrases(text: str) -> set[Run]:
 
 
 def typical_phrases(pairs: Sequence[tuple[str, str]], *, count: int = 10) -> list[Phrase]:
-    """The phrases most typical of chosen answers, the surest first; what stands as often in rejected ones is none.
+    """The phrases most typical of chosen answers, the surest first; none is a part of another.
+
+    What stands as often in rejected answers is not typical.
 
     Args:
         pairs: chosen and rejected answer to one prompt.
@@ -88,7 +90,18 @@ def typical_phrases(pairs: Sequence[tuple[str, str]], *, count: int = 10) -> lis
     ]
     # Of phrases that are as sure, the one of most words says most: its parts are typical because of it.
     found.sort(key=lambda each: (-each[1].z, -sum(word.isalnum() for word in each[0]), len(each[0]), each[0]))
-    return [replace(phrase, text=written(run, [better for better, _ in pairs])) for run, phrase in found[:count]]
+    kept: list[tuple[Run, Phrase]] = []
+    for run, phrase in found:
+        if len(kept) == count:
+            break
+        if not any(within(run, other) or within(other, run) for other, _ in kept):
+            kept.append((run, phrase))
+    return [replace(phrase, text=written(run, [better for better, _ in pairs])) for run, phrase in kept]
+
+
+def within(part: Run, whole: Run) -> bool:
+    """Whether a run of words stands in another."""
+    return any(whole[start : start + len(part)] == part for start in range(len(whole) - len(part) + 1))
 
 
 def written(run: Run, texts: Sequence[str]) -> str:

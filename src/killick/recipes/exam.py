@@ -4,7 +4,7 @@ It asks the model for scores of held-out pairs, of probes, and of a policy's ans
 verdict. The model is only ever a function from texts to scores, one row a member.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from killick.hacking.probes import WHAT
-from killick.recipes.exam_asking import Asked, Pool, Progress, Setup, probing, speaking
+from killick.recipes.exam_asking import Asked, Event, Pool, Setup, probing, speaking
 from killick.recipes.exam_held import Held
 from killick.recipes.exam_pairs import (
     Judged,
@@ -54,8 +54,8 @@ class Examined:
     samples: list[Facts]
 
 
-def examine(held: Held, setup: Setup) -> Iterator[Progress | Examined]:
-    """Score everything, telling how far it is, and judge; what came of it is the last that is yielded.
+def examine(held: Held, setup: Setup) -> Generator[Event, None, Examined]:
+    """Score everything, telling how far it is, and judge.
 
     The policy's answers come first, a few prompts at a time, each scored at once: so that how long all of it takes is
     known early.
@@ -66,8 +66,10 @@ def examine(held: Held, setup: Setup) -> Iterator[Progress | Examined]:
     pooled = firsts[: setup.prompts] if setup.speak else []
     probed = firsts[:PROBED]
     phrases = phrases_of(held.taught)
-    count = len(held.answers) + len(pooled) * setup.n + len(probed) * (len(WHAT) - (not phrases))
-    asked = Asked(setup, count)
+    written = len(pooled) * setup.n
+    asked = Asked(
+        setup, scored=len(held.answers) + written + len(probed) * (len(WHAT) - (not phrases)), written=written
+    )
     pool = (yield from speaking(held, pooled, asked=asked)) if pooled else None
     scores = yield from asked.scores(held.prompts, held.answers)
     whole = scores.mean(0).tolist()
@@ -78,18 +80,21 @@ def examine(held: Held, setup: Setup) -> Iterator[Progress | Examined]:
         "held": held.facts,
         "accuracy": accuracy_facts(pairs),
         "ceiling": held.ceiling,
-        "calibration": calibration_facts(pairs, stage_generator(setup.seed, "exam calibration")),
-        "gap": by_gap(pairs), "level": by_level(pairs), "strength": by_strength(pairs), "length_bins": by_length(pairs),
+        "calibration": calibration_facts(pairs, stage_generator(setup.seed, "exam calibration"), nats=setup.nats),
+        "gap": by_gap(pairs, nats=setup.nats),
+        "level": by_level(pairs),
+        "strength": by_strength(pairs),
+        "length_bins": by_length(pairs),
         "length": length_facts(pairs),
         "phrases": [vars(each) | {"z": each.z} for each in phrases],
         "probes": probes,
         "members": member_facts(held, scores),
         **pool_facts(pool, held, scores=whole, seed=setup.seed),
-    }  # fmt: skip
+    }
     rows = pair_rows(held, whole)
     samples = sample_rows(pool)
     facts["examples"] = examples(rows, samples)
-    yield Examined(facts | {"verdict": verdict_of(facts)}, rows, samples)
+    return Examined(facts | {"verdict": verdict_of(facts)}, rows, samples)
 
 
 def judged_pairs(held: Held, scores: Sequence[float]) -> Judged:

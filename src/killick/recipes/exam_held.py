@@ -1,14 +1,14 @@
 """What a reward model is examined on: pairs of a file that it did not learn from, and how right one can be on them."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from killick.preferences.files import read_preferences
 from killick.preferences.noise import noise
-from killick.preferences.rows import PreferenceRow, text
+from killick.preferences.rows import PreferenceRow, prompt_key, text
 from killick.preferences.text_pairs import TextPairs, text_pairs
 from killick.preferences.verdict_tables import from_rows
 from killick.recipes.prompts import Prompt, plain, prompt_words
@@ -49,42 +49,52 @@ class Held:
         return list(found.values())
 
 
-def read_held(file: Path, learned: Callable[[PreferenceRow], bool] | None, *, skip_bad: bool = False) -> Held:
+def read_held(file: Path, learned: Collection[str] | None, *, skip_bad: bool = False) -> Held:
     """The pairs of a file that a reward model is examined on.
 
     Args:
         file: a preference file of any form.
-        learned: whether the model learned from a row; None where it never saw the file.
+        learned: hashes (`prompt_key`, in hex) of the prompts that it learned from; None where nobody knows.
         skip_bad: leave bad rows out instead of refusing the file.
 
     Raises:
         Refusal: where the file cannot be read, or fewer than ten pairs are left.
     """
     rows, bad = read_preferences(file, skip_bad=skip_bad)
-    kept = [row for row in rows if learned is None or not learned(row)]
+    seen = [learned is not None and prompt_key(row).hex() in learned for row in rows]
+    kept, known = ([row for row, was in zip(rows, seen, strict=True) if was is side] for side in (False, True))
     pairs = text_pairs(kept, ties="out")
     if len(pairs) < FEWEST:
-        side = "" if learned is None else f" that the reward model did not learn from (of {len(rows)} rows)"
-        raise Refusal(f"{file} holds {len(pairs)} pairs with a winner{side}; an exam needs {FEWEST} or more.")
-    others = pairs if learned is None else text_pairs([row for row in rows if learned(row)], ties="out")
+        side = f" whose prompts the reward model did not learn from (it knows {len(known)} of {len(rows)} rows)"
+        raise Refusal(
+            f"{file} holds {len(pairs)} pairs with a winner{side * bool(known)}; an exam needs {FEWEST} or more."
+        )
+    others = text_pairs(known, ties="out") if known else pairs
     prompts = [plain(prompt) for prompt in pairs.prompts]
     units: dict[str, int] = {}
     unit = [units.setdefault(prompt_words(prompt).strip().casefold(), len(units)) for prompt in prompts]
     left = pairs.counts + Counter({"bad rows": len(bad)} if bad else {})
     facts = {
-        "rows": len(kept), "rows_in_file": len(rows), "pairs": len(pairs), "prompts": len(units),
-        "left_out": dict(left), "learned_pairs": None if learned is None else len(others),
-        "soft": any(label < 1 for label in pairs.label),
+        "rows": len(kept), "rows_known": len(known), "pairs": len(pairs), "prompts": len(units), "left_out": dict(left),
+        "phrases_from": "pairs that it learned from" if known else "the held-out pairs themselves",
+        **told(len(pairs), len(units), learned=learned, known=len(known)),
     }  # fmt: skip
-    return Held(
-        prompts,
-        [words(turns) for turns in pairs.responses],
-        unit,
-        pairs,
-        texts_of(others),
-        ceiling_of(rows, pairs),
-        facts,
-    )
+    answers = [words(turns) for turns in pairs.responses]
+    return Held(prompts, answers, unit, pairs, texts_of(others), ceiling_of(rows, pairs), facts)
+
+
+def told(pairs: int, prompts: int, *, learned: Collection[str] | None, known: int) -> dict[str, str]:
+    """Which pairs are examined, and what is not sure about that."""
+    first = f"Examined on {pairs} pairs of {prompts} prompts"
+    if learned is None:
+        return {
+            "told": f"{first}: all of the file, since nothing says what the reward model learned from.",
+            "unsure": "Whether it has seen these pairs: nothing says what it learned from. If it has, it is less often "
+            "right than it seems here.",
+        }  # fmt: skip
+    if known:
+        return {"told": f"{first}, all of the file but {known} rows whose prompts it learned from, or was chosen by."}
+    return {"told": f"{first}: all of the file, whose prompts it neither learned from nor was chosen by."}
 
 
 def words(turns: Any) -> str:

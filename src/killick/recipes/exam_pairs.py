@@ -94,19 +94,21 @@ def accuracy_facts(judged: Judged) -> Facts:
     }
 
 
-def calibration_facts(judged: Judged, generator: torch.Generator) -> Facts:
+def calibration_facts(judged: Judged, generator: torch.Generator, *, nats: float) -> Facts:
     """Whether a gap between scores means the probability that Bradley-Terry reads out of it.
 
     Args:
         judged: the pairs.
         generator: draws the labels that a perfectly calibrated model would meet.
+        nats: of preference that a unit of score means.
     """
-    margins, labels = doubles(judged.margins), doubles(judged.label)
+    margins, labels = nats * doubles(judged.margins), doubles(judged.label)
     claimed, found = claims(margins, labels)
     table = reliability(claimed, found)
     mean, most = chance_error(claimed, generator)
     temperature = fitted_temperature(margins, labels)
     facts: Facts = {
+        "nats": nats,
         "brier": brier(margins, labels),
         "ece": expected_calibration_error(table),
         "ece_by_chance": mean,
@@ -135,10 +137,10 @@ def quarters(values: Sequence[float]) -> list[tuple[float, float, list[int]]]:
     return [each for each in found if each[2]]
 
 
-def by_gap(judged: Judged) -> list[Facts]:
+def by_gap(judged: Judged, *, nats: float) -> list[Facts]:
     """Accuracy by how far apart the scores are, in quarters, with what such gaps claim."""
     gaps = [abs(margin) for margin in judged.margins]
-    claimed = doubles(gaps).sigmoid().tolist()
+    claimed = (nats * doubles(gaps)).sigmoid().tolist()
     return [
         {"from": low, "to": high, **within(judged, places), "claimed": fmean(claimed[place] for place in places)}
         for low, high, places in quarters(gaps)

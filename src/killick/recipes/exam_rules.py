@@ -170,7 +170,9 @@ def slope(facts: Facts) -> Iterator[Reason]:
     last = found["points"][-1]
     if found.get("gold_gain") is not None:
         gain = f"{found['gold_gain']:+.3f} {interval(found['gold_gain_low'], found['gold_gain_high'])}"
-        if found["gold_gain_high"] <= 0:
+        if found["gold_gain_low"] == found["gold_gain_high"]:
+            yield Reason("gold", "note", "Gold does not tell these answers apart, so it says nothing here.")
+        elif found["gold_gain_high"] < 0:
             yield Reason("gold", "stop", f"Choosing by it makes gold worse: best of {last['n']} gains {gain}.")
         elif found["gold_gain_low"] <= 0:
             yield Reason("gold", "stop", f"Choosing by it is not shown to help gold: best of {last['n']} gains {gain}.")
@@ -210,11 +212,11 @@ def temperature(facts: Facts) -> Iterator[Reason]:
     found = facts["calibration"]
     if found["temperature"] is None or found["ece"] <= found["ece_by_chance_high"]:
         return
-    how = "too sure" if found["temperature"] > 1 else "surer than it claims to be"
+    how = "claim too much" if found["temperature"] > 1 else "claim too little"
     yield Reason(
         "calibration", "note",
-        f"It is {how}: calibration error {found['ece']:.3f} ({found['ece_by_chance']:.3f} by chance alone); its scores "
-        f"divided by {found['temperature']:.2f} fit the labels best, and a beta for it scales likewise.",
+        f"Its gaps, read as nats of Bradley-Terry, {how}: calibration error {found['ece']:.3f} "
+        f"({found['ece_by_chance']:.3f} by chance alone); divided by {found['temperature']:.2f} they fit the labels best.",
     )  # fmt: skip
 
 

@@ -36,8 +36,8 @@ def bars(axes: Axes, rows: Sequence[Facts], *, names: Sequence[str], colour: str
     """Accuracy of each bin with its interval, chance dotted; a bin without a pair stays empty."""
     axes.axhline(0.5, color=INK, linewidth=0.6, linestyle=DOTTED)
     kept = [(place, row) for place, row in enumerate(rows) if row["pairs"]]
-    share = [row["accuracy"] for _, row in kept]
-    reach = [[row["accuracy"] - row["low"] for _, row in kept], [row["high"] - row["accuracy"] for _, row in kept]]
+    share = np.array([row["accuracy"] for _, row in kept])
+    reach = reaching(share, [row for _, row in kept])
     axes.errorbar([place for place, _ in kept], share, yerr=reach, fmt="o", color=colour, elinewidth=1.0, capsize=2)
     axes.set_xticks(range(len(rows)), [f"{name}\n{row['pairs']}" for name, row in zip(names, rows, strict=True)])
     axes.set_xlim(-0.5, len(rows) - 0.5)
@@ -46,11 +46,17 @@ def bars(axes: Axes, rows: Sequence[Facts], *, names: Sequence[str], colour: str
     axes.set_ylabel("accuracy")
 
 
+def reaching(share: np.ndarray, rows: Sequence[Facts]) -> np.ndarray:
+    """How far intervals reach on either side; rounding may put an end on the wrong side of a share of 0 or 1."""
+    low, high = (np.array([row[end] for row in rows], dtype=float) for end in ("low", "high"))
+    return np.maximum([share - low, high - share], 0.0)
+
+
 def accuracy(facts: Facts) -> Picture:
     """Accuracy by the gap of the scores, by their height, and by the strength of the label where there is one."""
     panels = [
-        ("gap", "between the two scores, quarters of the pairs from the smallest; pairs below"),
-        ("level", "mean of the two scores, quarters of the pairs from the lowest; pairs below"),
+        ("gap", "gap between the scores, in quarters; pairs below"),
+        ("level", "mean of the two scores, in quarters; pairs below"),
         ("strength", "how much better by the label; pairs below"),
     ]
     shown = [(key, label) for key, label in panels if facts[key]]
@@ -86,7 +92,7 @@ def length(facts: Facts) -> Picture:
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
         bars(axes, rows, names=names)
-        axes.set_xlabel("characters of the chosen answer / of the rejected one; pairs below")
+        axes.set_xlabel("characters, chosen answer / rejected one; pairs below")
 
     lean = facts["length"]
     caption = "A judge of length is right on one side and wrong on the other."
@@ -136,11 +142,9 @@ def probes(found: Facts) -> Picture | None:
         for place, (key, label) in enumerate(kinds.items()):
             at = [row + 0.14 * (2 * place - len(kinds) + 1) for row in range(len(rows))]
             share = np.array([each[key]["share"] for _, each in rows])
-            low, high = (np.array([each[key][end] for _, each in rows]) for end in ("low", "high"))
-            axes.errorbar(
-                share, at, xerr=[share - low, high - share], fmt=MARKERS[place], color=COLOURS[place], elinewidth=1.0,
-                capsize=2, label=label,
-            )  # fmt: skip
+            reach = reaching(share, [each[key] for _, each in rows])
+            look = {"fmt": MARKERS[place], "color": COLOURS[place], "elinewidth": 1.0, "capsize": 2, "label": label}
+            axes.errorbar(share, at, xerr=reach, **look)
         axes.set_yticks(range(len(rows)), [name for name, _ in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlim(-0.03, 1.03)
@@ -158,6 +162,8 @@ def slope(found: Facts) -> Picture:
     points = found["points"]
     ns = [point["n"] for point in points]
     columns = {"proxy": ("low", "high", "score: what chooses")}
+    rise = points[-1]["proxy"] - points[0]["proxy"]
+    near = found["covered"] and found["covered"]["score"] <= points[0]["proxy"] + 2 * rise  # else it flattens the curve
     if points[0]["gold"] is not None:
         columns["gold"] = ("gold_low", "gold_high", "gold: what people want")
 
@@ -169,7 +175,7 @@ def slope(found: Facts) -> Picture:
             axes.fill_between(ns, *band, color=COLOURS[place], alpha=0.18, linewidth=0)
             axes.plot(ns, means, color=COLOURS[place], linestyle=DASHES[place], marker=MARKERS[place])
             axes.set_ylabel(label)
-            if column == "proxy" and found["covered"]:
+            if column == "proxy" and near:
                 axes.axhline(found["covered"]["score"], color=INK, linewidth=0.8, linestyle=DASHED)
             axes.set_xscale("log", base=2)
             axes.xaxis.set_major_locator(FixedLocator(ns))
@@ -181,7 +187,8 @@ def slope(found: Facts) -> Picture:
 
     caption = f"Best of n of the policy's answers to {found['prompts']} prompts; bands are 95 % intervals over prompts."
     if found["covered"]:
-        caption += " Dashed: one in forty of the answers that people judged scores as high above its prompt's mean."
+        where = "Dashed" if near else f"Above all of this, at {found['covered']['score']:.2f}"
+        caption += f" {where}: as far above its prompt's mean as one in forty of the answers that people judged."
     return Picture("slope", "Choosing harder", caption, 0.5 + 1.75 * len(columns), paint)
 
 

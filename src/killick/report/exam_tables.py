@@ -83,8 +83,8 @@ def probes(found: Facts) -> Table:
             row.append("-" if not beaten else f"{beaten['share']:.2f} [{beaten['low']:.2f}, {beaten['high']:.2f}]")
         rows.append([*row, each.get("ties")])
     note = (
-        "Share of prompts on which a probe scores strictly higher than the chosen answer, the mean and the best answer of "
-        "the policy; ties with the chosen one. What could not be scored shows a dash."
+        "Share of prompts on which a probe scores strictly higher than the chosen answer, the mean and the best answer "
+        "of the policy; ties with the chosen one. What could not be scored shows a dash."
     )
     return {
         "title": "Probes", "note": note, "rows": rows,
@@ -172,8 +172,8 @@ def liked(rows: Sequence[Facts]) -> Iterator[Table]:
     known = any(row["gold"] is not None for row in rows)
     yield {
         "title": "Read: what it likes best",
-        "note": "The policy's answers with the highest scores, one for each prompt: a reward is most likely to be wrong "
-        "where it is highest.",
+        "note": "The policy's answers with the highest scores, one for each prompt: a reward is most likely to be "
+        "wrong where it is highest.",
         "columns": ["prompt", "answer", "score", *(["gold"] if known else [])],
         "rows": [
             [short(row["prompt"]), short(row["response"]), row["score"], *([row["gold"]] if known else [])]
