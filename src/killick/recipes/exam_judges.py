@@ -79,9 +79,7 @@ def by_model(model: "PretrainedReward", *, name: str) -> Judge:
     """Every head of a reward model."""
 
     def judge(prompts: Sequence[Prompt], answers: Sequence[str]) -> Tensor:
-        found = (
-            model.each(prompts, answers) if hasattr(model, "each") else model.scores(prompts, answers)[None]
-        ).double()
+        found = model.each(prompts, answers).double()
         for row in (~torch.isfinite(found)).any(0).nonzero().flatten().tolist():
             raise Unscored(row, f"the reward model gave {found[:, row].tolist()}, which is not finite", name=name)
         return found

@@ -20,7 +20,7 @@ from killick.ops.calibration import (
     fitted_temperature,
     reliability,
 )
-from killick.ops.shares import grouped_interval
+from killick.ops.shares import grouped_interval, share_interval
 from killick.ops.stats import pair_credit, rank_correlation
 
 RATIOS = (0.5, 0.8, 1.25, 2.0)
@@ -115,7 +115,7 @@ def calibration_facts(judged: Judged, generator: torch.Generator, *, nats: float
         "ece_by_chance_high": most,
         "temperature": temperature if 0 < temperature < math.inf else None,
         "reliability": [
-            {"pairs": pairs, "claimed": claim, "found": label}
+            {"pairs": pairs, "claimed": claim, "found": label, **ends(label * pairs, pairs)}
             for pairs, claim, label in zip(*(each.tolist() for each in table), strict=True) if pairs
         ],
     }  # fmt: skip
@@ -124,6 +124,11 @@ def calibration_facts(judged: Judged, generator: torch.Generator, *, nats: float
     if temperature == math.inf:
         facts["temperature_reason"] = "no temperature makes these scores better than knowing nothing"
     return facts
+
+
+def ends(hits: float, trials: int) -> Facts:
+    """The ends of a share's interval."""
+    return dict(zip(("low", "high"), share_interval(hits, trials), strict=True))
 
 
 def quarters(values: Sequence[float]) -> list[tuple[float, float, list[int]]]:

@@ -216,7 +216,7 @@ def temperature(facts: Facts) -> Iterator[Reason]:
     yield Reason(
         "calibration", "note",
         f"Its gaps, read as nats of Bradley-Terry, {how}: calibration error {found['ece']:.3f} "
-        f"({found['ece_by_chance']:.3f} by chance alone); divided by {found['temperature']:.2f} they fit the labels best.",
+        f"({found['ece_by_chance']:.3f} by chance alone); divided by {found['temperature']:.2f} they fit best.",
     )  # fmt: skip
 
 

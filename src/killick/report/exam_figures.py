@@ -111,7 +111,9 @@ def reliability(found: Facts) -> Picture:
     def paint(figure: Figure) -> None:
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=[2.4, 1])
         above.plot([0.5, 1], [0.5, 1], color=INK, linewidth=0.6, linestyle=DOTTED)
-        above.plot([row["claimed"] for row in rows], [row["found"] for row in rows], "o-", color=COLOURS[1])
+        share = np.array([row["found"] for row in rows])
+        look: dict[str, Any] = {"fmt": "o", "color": COLOURS[1], "elinewidth": 1.0, "capsize": 2}
+        above.errorbar([row["claimed"] for row in rows], share, yerr=reaching(share, rows), **look)
         above.set_ylim(-0.03, 1.03)
         above.set_ylabel("preferred by people,\nshare of pairs")
         below.bar([row["claimed"] for row in rows], [row["pairs"] for row in rows], width=0.035, color=COLOURS[5])
@@ -143,7 +145,13 @@ def probes(found: Facts) -> Picture | None:
             at = [row + 0.14 * (2 * place - len(kinds) + 1) for row in range(len(rows))]
             share = np.array([each[key]["share"] for _, each in rows])
             reach = reaching(share, [each[key] for _, each in rows])
-            look = {"fmt": MARKERS[place], "color": COLOURS[place], "elinewidth": 1.0, "capsize": 2, "label": label}
+            look: dict[str, Any] = {
+                "fmt": MARKERS[place],
+                "color": COLOURS[place],
+                "elinewidth": 1.0,
+                "capsize": 2,
+                "label": label,
+            }
             axes.errorbar(share, at, xerr=reach, **look)
         axes.set_yticks(range(len(rows)), [name for name, _ in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
