@@ -154,7 +154,13 @@ def report(given: list[str]) -> None:
     unknown = [word for word in given if word.startswith("-") and word != "--open"]
     if unknown or len(folders) != 1:
         raise ValueError("killick report takes one run folder, and --open to show it in the browser.")
-    finish(known(folders[0]), show="--open" in given)
+    folder = known(folders[0])
+    if json.loads((folder / "config.json").read_text(encoding="utf-8")).get("recipe") == "exam":
+        from killick.cli.reward_exam import tell
+
+        tell(folder, show="--open" in given)
+    else:
+        finish(folder, show="--open" in given)
 
 
 def compare(given: list[str]) -> None:
