@@ -4,8 +4,8 @@ import math
 from statistics import NormalDist
 
 
-def share_interval(hits: int, trials: int, *, level: float = 0.95) -> tuple[float, float]:
-    """Interval of a probability from independent trials; (0, 1) where there are none.
+def share_interval(hits: float, trials: int, *, level: float = 0.95) -> tuple[float, float]:
+    """Interval of a probability from independent trials; (0, 1) where there are none. A tie may be half a hit.
 
     Source: Wilson 1927.
     """
