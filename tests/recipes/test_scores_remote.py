@@ -232,7 +232,9 @@ def test_where_a_url_points() -> None:
     assert parsed("http://[::1]:81", flag="--gold")[0] == Server("--gold http://[::1]:81", False, "::1", 81)
 
 
-@pytest.mark.parametrize("url", ["http://", "http://h:x", "http://h:99999", "http://me@h", "http://h?key=1", "http://["])
+@pytest.mark.parametrize(
+    "url", ["http://", "http://h:x", "http://h:99999", "http://me@h", "http://h?key=1", "http://["]
+)
 def test_what_is_no_url_is_one_sentence(url: str) -> None:
     with pytest.raises(Refusal, match="--gold http://"):
         parsed(url, flag="--gold")

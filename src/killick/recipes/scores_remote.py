@@ -152,7 +152,9 @@ class Remote:
         if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
             return float(value)
         reason = result.get("reason") if isinstance(result, dict) else None
-        raise Unscored(row, str(reason or f"the server gave {json.dumps(result)[:60]}").rstrip("."), name=self.server.flag)
+        raise Unscored(
+            row, str(reason or f"the server gave {json.dumps(result)[:60]}").rstrip("."), name=self.server.flag
+        )
 
     def refusal(self, status: int, reply: Any, *, before: int) -> Refusal:
         """What the server says is wrong."""
