@@ -12,10 +12,11 @@ import pytest
 import torch
 
 from killick.recipes.scores_functions import load_function, taking_all
-from killick.recipes.text_score import Unscored
+from killick.recipes.text_score import Prompt, Unscored
 from killick.types import Refusal
 
-PROMPTS, ANSWERS = ["p", [("user", "p")], "q"], ["a", "bb", "ccc"]
+PROMPTS: list[Prompt] = ["p", [("user", "p")], "q"]
+ANSWERS = ["a", "bb", "ccc"]
 
 
 @pytest.fixture

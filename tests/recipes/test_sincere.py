@@ -8,6 +8,7 @@ import pytest
 
 from killick.recipes import sincere
 from killick.recipes.sincere import sentiment, sincerity, vader
+from killick.recipes.text_score import Prompt
 from killick.types import Refusal
 
 
@@ -54,7 +55,7 @@ def test_plain_sentiment_has_the_hole_that_sincerity_closes() -> None:
 
 
 def test_the_prompt_is_not_read() -> None:
-    prompts = ["I love it", [("user", "I hate it")]]
+    prompts: list[Prompt] = ["I love it", [("user", "I hate it")]]
     assert sincere.sincere(prompts, ["good", "good"]).tolist() == [compound(1.9)] * 2
     assert vader(prompts, ["good", "good"]).tolist() == [compound(1.9)] * 2
 

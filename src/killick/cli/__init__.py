@@ -26,7 +26,11 @@ COMMANDS = {
     "align": ("align:align", "[options]", "optimise your own model for a reward on a leash; watch gold and KL"),
     "tilt": ("tilt:tilt", "[--table FILE]", "the exact leash: reward, gold and KL by beta, best-of-n beside it"),
     "serve": ("serving:serve", "[--port N]", "a small server on this machine"),
-    "models": ("models:models", "[list|make]", "the language models that come with killick, and how each is made"),
+    "models": (
+        "models:models",
+        "[list|get|make]",
+        "language models: those that come with killick, a real one to fetch",
+    ),
     "lab": ("exercises:lab", "[new DIR]", "exercises: functions to fill in, tests that teach, complete loops around"),
     "cache": ("runs:cache", "[clear]", "stages kept from earlier runs (SFT, reward models)"),
     "list": ("runs:show_list", "", "the recipes, and the runs in ./runs"),

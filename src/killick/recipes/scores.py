@@ -114,12 +114,29 @@ def by_model(judge: "PretrainedReward", *, name: str) -> TextScore:
     """A reward model as a score; NaN or infinity is no number (O-52)."""
 
     def score(prompts: Sequence[Prompt], answers: Sequence[str]) -> Tensor:
-        found = judge.scores(prompts, answers).detach().double().cpu()
+        if not answers:
+            return torch.zeros(0, dtype=torch.float64)
+        try:
+            found = judge.scores(prompts, answers).double().cpu()
+        except Refusal as error:
+            raise unread(judge, prompts, answers=answers, name=name) or error from error
         for row in (~torch.isfinite(found)).nonzero().flatten().tolist():
             raise Unscored(row, f"the reward model gave {float(found[row])}, which is no finite number", name=name)
         return found
 
     return score
+
+
+def unread(
+    judge: "PretrainedReward", prompts: Sequence[Prompt], *, answers: Sequence[str], name: str
+) -> Unscored | None:
+    """The first answer that the model cannot read, and why; None where each alone can be read."""
+    for row, (prompt, answer) in enumerate(zip(prompts, answers, strict=False)):
+        try:
+            judge.read([prompt], [answer])
+        except Refusal as error:
+            return Unscored(row, str(error).rstrip("."), name=name)
+    return None
 
 
 def by_head(judge: TextReward, *, name: str) -> TextScore:

@@ -73,11 +73,11 @@ def sincerity(text: str) -> float:
     return max(-1.0, sentiment(text) - REPEATED * repeats(words) - GUSHED * max(0, praise(words) - ENOUGH))
 
 
-def vader(prompts: Sequence[Prompt], answers: Sequence[str]) -> Float[Tensor, " answer"]:
+def vader(_: Sequence[Prompt], answers: Sequence[str]) -> Float[Tensor, " answer"]:
     """`sentiment` of each answer."""
     return torch.tensor([sentiment(answer) for answer in answers], dtype=torch.float64)
 
 
-def sincere(prompts: Sequence[Prompt], answers: Sequence[str]) -> Float[Tensor, " answer"]:
+def sincere(_: Sequence[Prompt], answers: Sequence[str]) -> Float[Tensor, " answer"]:
     """`sincerity` of each answer."""
     return torch.tensor([sincerity(answer) for answer in answers], dtype=torch.float64)

@@ -5,11 +5,10 @@ from typing import TypeAlias
 
 from torch import Tensor
 
+from killick.models.texts import Prompt as Prompt
 from killick.preferences.rows import Turn, text
 from killick.types import Refusal
 
-Prompt: TypeAlias = str | Sequence[tuple[str, str]]
-"""One turn of the user as a string, or a conversation of (role, content)."""
 TextScore: TypeAlias = Callable[[Sequence[Prompt], Sequence[str]], Tensor]
 """Prompts and answers, as many of both, to float64 [answer]; it may ask for all of them at once."""
 

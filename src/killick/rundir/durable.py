@@ -4,6 +4,7 @@ A state is a nest of dicts and lists with tensors and plain values; tensors go t
 to a pickle (O-46, O-48).
 """
 
+import glob
 import hashlib
 import json
 import os
@@ -178,7 +179,7 @@ def prune(parent: Path, keep: int = 2) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def sweep(parent: Path) -> None:
-    """Remove what interrupted writers left behind; only the holder of the lock may."""
-    for path in parent.glob(".*.*.partial"):
+def sweep(parent: Path, name: str = "*") -> None:
+    """Remove what interrupted writers (of one name, or of any) left behind; only the holder of the lock may."""
+    for path in parent.glob(f".{name if name == '*' else glob.escape(name)}.*.partial"):
         shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
