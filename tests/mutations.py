@@ -182,7 +182,7 @@ MUTATIONS = [
 
 # fmt: off
 LOOPS = [
-    ("ppo.py", "clip_grad_norm_(state.parameters, config.max_grad_norm)", "clip_grad_norm_(state.parameters, 1e9)",
+    ("ppo.py", "clip_(state.parameters, config.max_grad_norm)", "clip_(state.parameters, 1e9)",
      "gradient never clipped"),
     ("ppo.py", "config.value_coefficient * critic", "critic", "value coefficient dropped"),
     ("ppo.py", "rows = torch.randperm(len(rows), generator=state.generator, device=rows.device)",
@@ -257,7 +257,7 @@ LOOPS = [
     ("best_of_n.py", "max(self.top, self.top_interval[1])", "self.top", "a turn that is not sure"),
     ("best_of_n.py", "below >= n - 1", "below >= n", "first possible rank left out"),
     ("reinforce.py", "found.scores - state.beta * found.log_ratio.sum(1)", "found.scores", "leash let go"),
-    ("reinforce.py", "loss = -(advantages", "loss = (advantages", "descent instead of ascent"),
+    ("reinforce.py", "advantages / -len(", "advantages / len(", "descent instead of ascent"),
     ("reinforce.py", "        state.optimiser.zero_grad()\n", "", "old gradients kept"),
     ("reinforce.py", 'if config.baseline == "group-mean"', 'if config.baseline == "leave-one-out"',
      "baselines swapped"),

@@ -11,6 +11,26 @@ from typing import Any
 import torch
 
 
+def norm_of(parameters: Iterable[torch.nn.Parameter]) -> torch.Tensor:
+    """The length of all gradients together, 0 where there is none: `torch.nn.utils.get_total_norm` in three calls."""
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    return torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))) if gradients else torch.zeros(())
+
+
+def clip_(parameters: Iterable[torch.nn.Parameter], most: float) -> torch.Tensor:
+    """Shorten all gradients by one factor to a length of at most `most`, and give the length that they had.
+
+    The arithmetic of `torch.nn.utils.clip_grad_norm_`, which takes four times as long to sort a few tensors by device.
+
+    Source: Pascanu et al. 2013, arXiv 1211.5063.
+    """
+    moved = [parameter for parameter in parameters if parameter.grad is not None]
+    norm = norm_of(moved)
+    if moved:
+        torch._foreach_mul_([parameter.grad for parameter in moved], (most / (norm + 1e-6)).clamp(max=1.0))
+    return norm
+
+
 class Adam:
     """Adam with torch's defaults (betas 0.9 and 0.999, eps 1e-8, no weight decay); with weight decay it is AdamW.
 
