@@ -75,12 +75,12 @@ def test_public_names_are_sorted_and_complete() -> None:
         assert getattr(killick, name).__module__ == f"killick.{killick._HOMES[name]}"
     # What a user builds with: every class of the rooms and every loop, but for what they hand each other.
     private = {
-        "Answer", "Asked", "Block", "Cache", "Collected", "Encoded", "FitStep", "FlawRates", "Kind", "Leashed",
-        "Letters", "Phrases", "Question", "PooledStates", "Reach", "RewardModel", "Rows", "SFTStep", "Scale",
-        "Stack", "Targets", "Written", "resampled",
+        "Answer", "Asked", "Block", "Cache", "Collected", "Encoded", "FitStep", "FlawRates", "KeyValues", "Kind",
+        "Layer", "Leashed", "Letters", "Phrases", "Question", "Reach", "RewardModel", "Rows", "SFTStep", "Stack", "Targets",
     }  # fmt: skip
     private |= {"Block", "Cache", "Collected", "FitStep", "Leashed", "RewardModel", "Rows", "SFTStep", "Targets"}
     private |= {"BadField", "FormSpec", "Scanned", "Split", "Strict", "Summary", "Written"}
+    private |= {"PooledStates", "Scale", "resampled"}
     private |= {"csv_records", "json_records", "lines", "parquet_records", "picked", "records", "replacing"}
     for room in ("algorithms", "models", "preferences", "rewards", "worlds"):
         for path in (SOURCE / room).glob("*.py"):

@@ -5,7 +5,7 @@ from importlib import import_module
 from killick.flags import nearest
 from killick.refusal import Refusal
 
-COMMANDS = {"fit": "reward_fit:fit", "score": "reward_score:score"}
+COMMANDS = {"fit": "reward_fit:fit", "score": "reward_score:score", "exam": "reward_exam:exam"}
 """Word -> where its function is (file:function, in this folder)."""
 HELP = """usage: killick reward COMMAND ...
 
@@ -16,6 +16,7 @@ commands (each has --help):
   fit --from-store DB --model DIR     the same from the labels of a store
   fit --from-store DB --world W       a world's own reward model from them
   score DIR ... FILE                  what one or several give each text of a file
+  exam DIR PREFS --policy DIR         may one optimise against it, and how far?
 
 start with:  killick reward fit prefs.jsonl --model my-model --out rm
 then:        killick reward score rm answers.jsonl
