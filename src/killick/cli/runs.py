@@ -1,5 +1,6 @@
 """`killick run`, `report`, `compare`, `cache` and `list`: everything about run folders."""
 
+import gc
 import json
 import os
 import resource
@@ -47,6 +48,7 @@ def run(given: list[str]) -> None:
 
     torch.set_num_threads(1)
     recipe = load(name)
+    gc.freeze()  # what the imports made stays to the end: no collection, in no forked cell, goes through it again
     options = parse(name, recipe, given=given[1:])
     options.config.validate()
     config = replace(options.config, device=find_device(options.config.device))

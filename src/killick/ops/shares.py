@@ -6,7 +6,7 @@ from statistics import NormalDist
 
 
 def share_interval(hits: float, trials: float, *, level: float = 0.95) -> tuple[float, float]:
-    """Interval of a probability from independent trials; (0, 1) where there are none.
+    """Interval of a probability from independent trials; (0, 1) where there are none. A tie may be half a hit.
 
     Source: Wilson 1927.
     """
