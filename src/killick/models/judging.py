@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from killick.models.encoding import encode_texts
+from killick.models.pretrained import quietly
 from killick.models.prompting import PromptSet
 from killick.models.texts import Prompt, Texts
 from killick.types import Refusal, Rollout
@@ -74,9 +75,10 @@ class PretrainedReward(nn.Module):
             raise Refusal(f"{folder} is no folder of a reward model (it has no config.json).")
         try:
             config = AutoConfig.from_pretrained(folder, local_files_only=True)
-            loaded: Any = AutoModelForSequenceClassification.from_pretrained(
-                folder, config=config, dtype=dtype, local_files_only=True, output_loading_info=True
-            )
+            with quietly():
+                loaded: Any = AutoModelForSequenceClassification.from_pretrained(
+                    folder, config=config, dtype=dtype, local_files_only=True, output_loading_info=True
+                )
         except Exception as error:  # a damaged file may raise anything
             said = " ".join(str(error).split())[:200]
             raise Refusal(f"{folder} cannot be read as a reward model: {said}") from error
