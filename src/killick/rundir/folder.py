@@ -71,6 +71,8 @@ class RunFolder:
     def __init__(self, path: Path | None, recipe: str, config: Mapping[str, Any]):
         settings = {"recipe": recipe, **plain(config)}
         self.path = new_folder(recipe, settings) if path is None else path
+        if foreign(self.path / "config.json"):  # before a lock is put beside somebody's model
+            raise Refusal(f"{self.path} holds something that is no run; name an empty or new folder with --out.")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self.lock = Lock(self.path / "lock")
@@ -141,6 +143,15 @@ def cell_files(folder: Path, *, kind: str = "jsonl") -> list[Path]:
 def checkpoints(folder: Path, cell: str) -> Path:
     """Where one cell keeps its states."""
     return folder / "checkpoints" / cell
+
+
+def foreign(saved: Path) -> bool:
+    """Whether a config.json was written by something else: model folders have one, too."""
+    try:
+        found = json.loads(saved.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return not isinstance(found, dict) or "recipe" not in found
 
 
 def agree(path: Path, there: Mapping[str, Any], *, here: Mapping[str, Any]) -> None:
