@@ -32,6 +32,7 @@ def test_the_defaults_are_accepted() -> None:
         ({"missing_eos_penalty": float("inf")}, "missing_eos_penalty"),
         ({"stop_kl": 0.0}, "stop_kl"),
         ({"baseline": "leave-one-out"}, "leave-one-out"),
+        ({"baseline": "group-mean"}, "group-mean"),
         ({"batch": 1, "level": "sequence"}, "whiten"),
     ],
 )

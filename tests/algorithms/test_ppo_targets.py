@@ -85,6 +85,13 @@ def test_leave_one_out_compares_with_the_other_responses_of_the_prompt() -> None
     assert made.advantages.flatten().tolist() == [-3.0, 3.0, -10.0, 10.0]
 
 
+def test_a_group_mean_compares_with_all_responses_of_the_prompt() -> None:
+    # Prompt 0 has the mean 2.5, prompt 1 the mean 15.
+    found = evidence([[0.0]] * 4, [1] * 4, [1.0, 4.0, 10.0, 20.0], [True] * 4)
+    made = targets(found, None, beta=0.0, config=replace(PLAIN, baseline="group-mean", n=2))
+    assert made.advantages.flatten().tolist() == [-1.5, 1.5, -5.0, 5.0]
+
+
 def test_whitening_sees_real_tokens_only() -> None:
     # Real advantages 1, 1, -1: mean 1/3, sample deviation sqrt(4/3).
     found = evidence([[0.0, 0.0], [0.0, 99.0]], [2, 1], [3.0, 1.0], [True, True])

@@ -24,7 +24,8 @@ class PPOConfig:
         decay: lower the rate linearly to 0 over all planned optimiser steps.
         clip_range: of the probability ratio.
         level: one ratio per token, or one per sequence (the KL charge then joins the score).
-        baseline: what the score is compared with where there is no critic.
+        baseline: what the score is compared with where there is no critic: the mean of the rollout, of the other
+            responses to the same prompt, or of all responses to it.
         gamma: discount per token.
         gae_lambda: 0 trusts the critic, 1 the return.
         whiten: centre and scale the advantages of a rollout.
@@ -50,7 +51,7 @@ class PPOConfig:
     decay: bool = False
     clip_range: float = 0.2
     level: Literal["token", "sequence"] = "token"
-    baseline: Literal["batch-mean", "leave-one-out"] = "batch-mean"
+    baseline: Literal["batch-mean", "leave-one-out", "group-mean"] = "batch-mean"
     gamma: float = 1.0
     gae_lambda: float = 0.95
     whiten: bool = True
@@ -75,7 +76,8 @@ class PPOConfig:
                 raise Refusal(f"PPO needs a whole {name} of at least 1, not {value}.")
         if type(self.warmup) is not int or self.warmup < 0:
             raise Refusal(f"PPO needs a whole warmup of 0 or more iterations, not {self.warmup}.")
-        for name, known in (("level", ("token", "sequence")), ("baseline", ("batch-mean", "leave-one-out"))):
+        baselines = ("batch-mean", "leave-one-out", "group-mean")
+        for name, known in (("level", ("token", "sequence")), ("baseline", baselines)):
             if getattr(self, name) not in known:
                 raise Refusal(f"PPO knows the {name} {' and '.join(known)}, not {getattr(self, name)}.")
         positive = ("clip_range", "max_grad_norm", "value_clip_range", "ratio_limit", "stop_kl")
@@ -95,8 +97,8 @@ class PPOConfig:
             raise Refusal(f"PPO cannot cut {rows} responses into {pieces}; raise batch or n.")
         if rows == 1 and self.whiten and self.level == "sequence":
             raise Refusal("One response per rollout has no spread to whiten; raise batch or n, or turn whiten off.")
-        if self.baseline == "leave-one-out" and self.n < 2:
-            raise Refusal(f"A leave-one-out baseline needs n of at least 2 responses per prompt, not {self.n}.")
+        if self.baseline != "batch-mean" and self.n < 2:
+            raise Refusal(f"A {self.baseline} baseline needs n of at least 2 responses per prompt, not {self.n}.")
 
     def check(self, vocabulary: Vocabulary, critic: bool, demonstrations: bool = True) -> None:
         """Refuse settings that do not fit what is optimised.

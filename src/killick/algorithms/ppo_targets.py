@@ -8,7 +8,7 @@ from torch import Tensor
 
 from killick.algorithms.collecting import Collected
 from killick.algorithms.ppo_config import PPOConfig
-from killick.ops.advantages import batch_mean, gae, leave_one_out, penalised_rewards, returns
+from killick.ops.advantages import batch_mean, gae, group_mean, leave_one_out, penalised_rewards, returns
 from killick.ops.masked import masked_sum, whiten
 from killick.types import Rollout, Value, check_finite
 
@@ -67,7 +67,9 @@ def targets(
 
 def baseline(scores: Float[Tensor, " batch"], config: PPOConfig) -> Float[Tensor, " batch"]:
     """What each row's score is compared with where there is no critic."""
-    return batch_mean(scores) if config.baseline == "batch-mean" else leave_one_out(scores, config.n)
+    if config.baseline == "batch-mean":
+        return batch_mean(scores)
+    return leave_one_out(scores, config.n) if config.baseline == "leave-one-out" else group_mean(scores, config.n)
 
 
 def units(mask: Bool[Tensor, "batch time"], config: PPOConfig) -> Bool[Tensor, "batch unit"]:
