@@ -1,0 +1,2 @@
+"""x"""
+def tables(rows, found): return []
