@@ -1,6 +1,9 @@
 """The example notebooks run from their first cell to their last and show what their text says."""
 
 import base64
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -45,3 +48,11 @@ def test_the_arithmetic_page_draws_its_two_figures(arithmetic: list[Any]) -> Non
     pictures = [output.data["image/png"] for output in arithmetic if "image/png" in output.get("data", {})]
     assert len(pictures) == 2
     assert all(base64.b64decode(picture)[:8] == b"\x89PNG\r\n\x1a\n" and len(picture) > 10_000 for picture in pictures)
+
+
+def test_the_replies_are_what_their_script_makes(tmp_path: Path) -> None:
+    """The file beside it, byte for byte."""
+    kept = Path(__file__).parent.parent / "examples"
+    shutil.copy(kept / "replies.py", tmp_path)
+    subprocess.run([sys.executable, tmp_path / "replies.py"], check=True)
+    assert (tmp_path / "replies.jsonl").read_bytes() == (kept / "replies.jsonl").read_bytes()

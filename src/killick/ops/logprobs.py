@@ -12,19 +12,47 @@ Draws: TypeAlias = torch.Generator | Sequence[torch.Generator]
 
 
 def log_distribution(
-    logits: Float[Tensor, "*shape vocab"], temperature: float = 1.0, *, forbidden: tuple[int, ...] = ()
+    logits: Float[Tensor, "*shape vocab"],
+    temperature: float = 1.0,
+    *,
+    forbidden: tuple[int, ...] = (),
+    top_k: int | None = None,
+    top_p: float = 1.0,
 ) -> Float[Tensor, "*shape vocab"]:
-    """Log-softmax of logits / temperature with probability 0 on forbidden tokens, in nats.
+    """Log-softmax of logits / temperature with probability 0 on forbidden and filtered tokens, in nats.
 
     Args:
         logits: unnormalised; half precision is raised to float32 first.
         temperature: positive; it must be the same wherever this policy's probabilities are read.
         forbidden: token ids that get minus infinity.
+        top_k: only so many of the most probable tokens stay possible; None keeps all.
+        top_p: only the fewest most probable tokens whose probabilities reach this sum stay possible; 1 keeps all.
     """
     logits = logits if logits.dtype == torch.float64 else logits.float()
     if forbidden:
         logits = logits.index_fill(-1, torch.tensor(forbidden, device=logits.device), -torch.inf)
-    return (logits if temperature == 1.0 else logits / temperature).log_softmax(-1)
+    logits = logits if temperature == 1.0 else logits / temperature
+    if top_k is not None and top_k < logits.shape[-1]:
+        logits = logits.where(logits >= kth_largest(logits.detach(), top_k), -torch.inf)
+    if top_p < 1:
+        logits = logits.where(logits >= edge(logits.detach(), top_p), -torch.inf)
+    return logits.log_softmax(-1)
+
+
+def kth_largest(logits: Float[Tensor, "*shape vocab"], k: int) -> Float[Tensor, "*shape 1"]:
+    """The k-th largest logit of each row; tokens that tie with it are as good, so whoever filters keeps them."""
+    return logits.topk(k, -1).values[..., -1:]
+
+
+def edge(logits: Float[Tensor, "*shape vocab"], top_p: float) -> Float[Tensor, "*shape 1"]:
+    """The smallest logit inside the nucleus: the fewest most probable tokens whose probabilities sum to `top_p`.
+
+    Source: Holtzman et al. 2020, arXiv 1904.09751.
+    """
+    ordered = logits.sort(-1, descending=True).values
+    shares = ordered.softmax(-1)
+    before = shares.cumsum(-1) - shares  # what stands above a token; the first always stays
+    return ordered.gather(-1, (before < top_p).sum(-1, keepdim=True).clamp(min=1) - 1)
 
 
 def pick(distribution: Float[Tensor, "*shape vocab"], tokens: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
