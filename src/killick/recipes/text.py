@@ -127,7 +127,9 @@ class Config:
         self.ppo.validate()
         if self.ppo.level == "sequence" or self.ppo.ptx_coefficient:
             raise Refusal("This recipe has a critic and no demonstrations: leave --ppo.level and --ppo.ptx-coefficient.")
-        model_folder(self.model)
+        folder = model_folder(self.model)
+        if not (folder / "config.json").is_file():
+            raise Refusal(f"--model {self.model} is no model folder; killick models get smollm2 fetches one.")
 
     def most_pairs(self) -> int:
         """Pairs of answers to one prompt that there are."""
@@ -178,6 +180,7 @@ def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Prepared, 
         mark=mark,
     )  # fmt: skip
     found = {
+        "gold": config.gold,
         "coverage": coverage,
         "heads": found_heads,
         "reference": {"learnt_gold": float(said.gold.mean()), "held_gold": float(held.gold.mean()),
@@ -228,8 +231,9 @@ def seen(watch: Watch, state: PPOState, relabelled: Relabelled | None = None) ->
 
 
 def claims(rows: list[Row], found: dict[str, Any]) -> list[Row]:
-    """The trial's figures beside ours."""
-    return judge(CLAIMS, rows, found=found)
+    """The trial's figures beside ours, where the gold and the number of labels are the trial's."""
+    alike = all((stages["gold"], stages["heads"]["proxy"]["pairs"]) == ("sincere", 1000) for stages in found.values())
+    return judge(CLAIMS, rows, found=found) if alike else []
 
 
 def tables(rows: list[Row], found: dict[str, Any]) -> list[Table]:

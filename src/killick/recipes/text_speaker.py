@@ -56,7 +56,8 @@ class Speaker:
     def features(self, rollout: Rollout) -> Float[Tensor, "batch hidden"]:
         """What a reward model reads: the states at the top of the trunk, each divided by its root mean square, averaged
         over the tokens of the answer."""
-        return masked_mean(self.trunk.states(rollout), rollout.mask[..., None], dim=1)
+        states = self.trunk.states(rollout)
+        return masked_mean(states, rollout.mask[..., None].expand_as(states), dim=1)
 
 
 def speaker(

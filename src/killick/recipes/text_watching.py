@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from killick.hacking.phrases import commonest, distinct
+from killick.hacking.phrases import commonest, distinct, longest_shared
 from killick.models.prompting import PromptSet
 from killick.models.trunk import TopPolicy
 from killick.ops.kl import exact_kl
@@ -112,17 +112,18 @@ class Watch:
         return columns(said, gold=gold, proxy=scores, kl=kl, n=self.samples), rows
 
 
-HELD = ("held_proxy", "held_gold", "held_gold_error", "held_kl", "held_distinct", "held_phrase", "held_phrase_share")
+SPOKEN = ("distinct", "phrase", "phrase_share", "longest", "longest_share")
+HELD = tuple(f"held_{name}" for name in ("proxy", "gold", "gold_error", "kl", *SPOKEN))
+"""What an evaluation measures."""
 
 
 def spoken(said: Sequence[str]) -> Row:
-    """How much answers repeat each other: different three-word runs, and the run that most of them hold."""
-    phrase = commonest(said)
-    return {
-        "distinct": distinct(said),
-        "phrase": None if phrase is None else phrase.words,
-        "phrase_share": None if phrase is None else phrase.share,
-    }
+    """How much answers repeat each other: different three-word runs, the run of three to six words that most of them
+    hold, and the longest run of words that half of them share."""
+    found: list[Any] = [distinct(said)]
+    for phrase in (commonest(said), longest_shared(said)):
+        found += (None, None) if phrase is None else (phrase.words, phrase.share)
+    return dict(zip(SPOKEN, found, strict=True))
 
 
 def columns(said: Sequence[str], *, gold: Tensor, proxy: Tensor, kl: Tensor, n: int) -> Row:
