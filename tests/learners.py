@@ -68,7 +68,10 @@ def learner(kind: str) -> Learner:
         config = PPOConfig(iterations=4, batch=32, minibatches=2, learning_rate=1e-3, level="sequence")
         return Learner(speaking, None, emphasis.prompts, emphasis.gold, config)
     if kind == "top layers":
-        made = speakers(llama().model, Vocabulary(20, time=6, eos=1, pad=1), train_layers=1, generator=generator)
+        model = llama().model
+        with torch.no_grad():
+            model.lm_head.weight.mul_(10)  # it stays as it is, and with the library's first weights can say little
+        made = speakers(model, Vocabulary(20, time=6, eos=1, pad=1), train_layers=1, generator=generator)
         config = PPOConfig(iterations=3, batch=32, minibatches=2, learning_rate=1e-2)
         return Learner(made.policy, made.value, Arithmetic().prompts, even_tokens, config)
     config = PPOConfig(iterations=3, batch=8, n=4, minibatches=2, learning_rate=1e-3, baseline="leave-one-out")

@@ -183,16 +183,25 @@ def verdicts(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     for arm, groups in arms.items():
         steps = sorted(groups)
         mine = [groups[step] for step in steps]
-        gold = [fmean(row["gold"] for row in group) for group in mine]
-        smooth = smoothed(gold)
-        best = max(range(len(smooth)), key=smooth.__getitem__)
         proxy = [fmean(row["proxy"] for row in group) for group in mine]
         kl = [row["kl"] for row in mine[-1] if row["kl"] is not None]
         far = f" at a KL of {fmean(kl):.2f} nats" if kl else ""
         ends = [row["finished"] for row in mine[-1] if row["finished"] is not None]
         ended = f", and {fmean(ends):.0%} of the responses end by themselves" if ends else ""
         out.append(
-            f"{arm}: the proxy went from {proxy[0]:+.2f} to {proxy[-1]:+.2f}{far}; gold began at {gold[0]:+.2f}, was "
-            f"best around step {steps[best]} ({smooth[best]:+.2f}) and ended at {gold[-1]:+.2f}{ended}."
+            f"{arm}: the proxy went from {proxy[0]:+.2f} to {proxy[-1]:+.2f}{far}; {gold_words(steps, mine)}{ended}."
         )
     return out
+
+
+def gold_words(steps: Sequence[int], groups: Sequence[Sequence[Mapping[str, Any]]]) -> str:
+    """How gold began, where it was best, and how it ended."""
+    if any(row["gold"] is None for group in groups for row in group):
+        return "gold was not measured"
+    gold = [fmean(row["gold"] for row in group) for group in groups]
+    smooth = smoothed(gold)
+    best = max(range(len(smooth)), key=smooth.__getitem__)
+    return (
+        f"gold began at {gold[0]:+.2f}, was best around step {steps[best]} ({smooth[best]:+.2f}) and ended at "
+        f"{gold[-1]:+.2f}"
+    )

@@ -102,7 +102,11 @@ def test_ending_on_the_last_token_of_the_budget_is_finished_and_running_out_is_n
 def test_without_an_end_token_every_response_has_the_budget_and_none_is_finished() -> None:
     """Fixed length."""
     rollout = decode(
-        constant(0.0, 0.0), prompts(4), n=1, distribution=Distribution(Vocabulary(size=2, time=3), 1.0), generator=seeded(0)
+        constant(0.0, 0.0),
+        prompts(4),
+        n=1,
+        distribution=Distribution(Vocabulary(size=2, time=3), 1.0),
+        generator=seeded(0),
     )
     assert rollout.responses.shape == (4, 3)
     assert bool(rollout.mask.all())
@@ -115,7 +119,11 @@ def test_without_an_end_token_every_response_has_the_budget_and_none_is_finished
 def test_the_responses_of_one_prompt_stand_together() -> None:
     """Three prompts, two each."""
     rollout = decode(
-        constant(0.0, 0.0), prompts(3), n=2, distribution=Distribution(Vocabulary(size=2, time=1), 1.0), generator=seeded(0)
+        constant(0.0, 0.0),
+        prompts(3),
+        n=2,
+        distribution=Distribution(Vocabulary(size=2, time=1), 1.0),
+        generator=seeded(0),
     )
     assert rollout.prompts[:, 0].tolist() == [0, 0, 1, 1, 2, 2]
     assert len(rollout) == 6
@@ -176,7 +184,9 @@ def test_masks_pads_and_flags_are_of_one_piece(seed: int, time: int, n: int) -> 
 def test_temperature_is_in_the_log_probs() -> None:
     """Logits (1, 0), token 0, T = .5: -log(1 + exp(-2)) = -0.126928 (T = 1 would say -0.313262), drawn and scored."""
     vocabulary = Vocabulary(size=2, time=1)
-    rollout = decode(constant(1.0, 0.0), prompts(200), n=1, distribution=Distribution(vocabulary, 0.5), generator=seeded(0))
+    rollout = decode(
+        constant(1.0, 0.0), prompts(200), n=1, distribution=Distribution(vocabulary, 0.5), generator=seeded(0)
+    )
     zero = rollout.responses[:, 0] == 0
     assert_close(rollout.logprobs[zero], torch.full((int(zero.sum()), 1), -0.126928), atol=1e-6, rtol=0)
     scored, full = score(torch.tensor([[1.0, 0.0]]).repeat(200, 1), rollout, distribution=Distribution(vocabulary, 0.5))

@@ -73,9 +73,9 @@ def best_of(given: list[str]) -> None:
     """`killick best-of`: score, choose, tell, and write where --out names a folder."""
     options = settings("best-of", BestOf, given=given, about=ABOUT)
     options.validate()
-    from killick.recipes.best_of import choices, curve, overall, reach
+    from killick.recipes.best_of import choices, curve, overall, reach, scored
     from killick.recipes.best_of_candidates import read_pools
-    from killick.recipes.best_of_rewards import load_reward, scored
+    from killick.recipes.scores import load_score
     from killick.rundir.seeds import stage_generator
 
     try:
@@ -83,12 +83,12 @@ def best_of(given: list[str]) -> None:
     except OSError as error:
         raise Refusal(f"--candidates {options.candidates} cannot be read ({error.strerror}).") from error
     pools = read_pools(data, name=options.candidates.name)
-    reward = load_reward(options.reward, flag="--reward")
-    gold = None if options.gold is None else load_reward(options.gold, flag="--gold")
+    reward = load_score(options.reward, flag="--reward")
+    gold = None if options.gold is None else load_score(options.gold, flag="--gold")
     if options.out is not None:
         made(options.out)  # before anything is scored: a judge may be dear
-    scores = scored(pools, reward, name=f"--reward {options.reward}")
-    golds = None if gold is None else scored(pools, gold, name=f"--gold {options.gold}")
+    scores = scored(pools, reward)
+    golds = None if gold is None else scored(pools, gold)
     chosen = choices(pools, scores, golds=golds)
     ns = options.ns or reach([len(pool.responses) for pool in pools])
     along = curve(chosen, ns=ns, generator=stage_generator(options.seed, "best-of-n resamples"))

@@ -54,9 +54,19 @@ class Distribution:
             raise Refusal(f"top_p must be above 0 and at most 1, not {self.top_p}.")
         if self.spoken is None:
             return
-        eos, size, allowed = self.vocabulary.eos, self.vocabulary.size, set(self.spoken) - set(self.vocabulary.forbidden)
-        if list(self.spoken) != sorted(set(self.spoken)) or not allowed or not 0 <= self.spoken[0] <= self.spoken[-1] < size:
-            raise Refusal(f"Spoken tokens must be sorted, lie in 0..{size - 1}, come once each, and not all be forbidden.")
+        eos, size, allowed = (
+            self.vocabulary.eos,
+            self.vocabulary.size,
+            set(self.spoken) - set(self.vocabulary.forbidden),
+        )
+        if (
+            list(self.spoken) != sorted(set(self.spoken))
+            or not allowed
+            or not 0 <= self.spoken[0] <= self.spoken[-1] < size
+        ):
+            raise Refusal(
+                f"Spoken tokens must be sorted, lie in 0..{size - 1}, come once each, and not all be forbidden."
+            )
         if eos is not None and eos not in allowed:
             raise Refusal(f"The end token {eos} is not among the spoken ones, so no response could end; use eos=None.")
 
@@ -75,17 +85,13 @@ class Distribution:
 
     def log_probs(self, logits: Float[Tensor, "*shape column"]) -> Float[Tensor, "*shape column"]:
         """The full log-softmax, nats."""
-        return log_distribution(
-            logits, self.temperature, forbidden=self.forbidden, top_k=self.top_k, top_p=self.top_p
-        )
+        return log_distribution(logits, self.temperature, forbidden=self.forbidden, top_k=self.top_k, top_p=self.top_p)
 
     def tokens(self, columns: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
         """The ids of columns."""
         return columns if self.ids is None else self.ids.to(columns.device)[columns]
 
-    def pick(
-        self, log_probs: Float[Tensor, "*shape column"], tokens: Int[Tensor, "*shape"]
-    ) -> Float[Tensor, "*shape"]:
+    def pick(self, log_probs: Float[Tensor, "*shape column"], tokens: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """The log-prob of each token; minus infinity for one that is never spoken."""
         if self.ids is None:
             return pick(log_probs, tokens)

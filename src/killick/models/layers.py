@@ -6,7 +6,6 @@ Inside, states are rows [batch * time, hidden]: a linear layer on a strided thre
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import torch

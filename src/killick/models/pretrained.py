@@ -79,7 +79,7 @@ def open_causal(folder: Path, *, dtype: torch.dtype | None = None) -> Any:
         raise Refusal(f"{folder} holds a model that judges ({judge[0]}), not one that speaks.")
     try:
         with quietly():
-            model, found = AutoModelForCausalLM.from_pretrained(
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
                 folder, dtype="auto" if dtype is None else dtype, local_files_only=True, output_loading_info=True,
                 use_safetensors=True,
             )  # fmt: skip
@@ -87,6 +87,7 @@ def open_causal(folder: Path, *, dtype: torch.dtype | None = None) -> Any:
         raise Refusal(f"The weights in {folder} are damaged ({error}).") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Refusal(f"{folder} is no folder of a causal language model: {first_sentence(error)}") from error
+    model, found = loaded
     if found["missing_keys"]:
         missing = ", ".join(sorted(found["missing_keys"])[:5])
         raise Refusal(f"{folder} lacks the weights {missing}; a model with fresh ones in their place is noise.")
@@ -147,18 +148,9 @@ class PretrainedPolicy(nn.Module):
         check_vocabulary(model, vocabulary)
         chosen = None if spoken is None else tuple(map(int, spoken))
         self.distribution = Distribution(vocabulary, temperature, top_k, top_p, chosen)
+        self.vocabulary, self.temperature = vocabulary, temperature
         self.model, self.compute = model, model.dtype if compute is None else compute
         self.by_hand = unlike(model) is None
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """Which tokens, and how many."""
-        return self.distribution.vocabulary
-
-    @property
-    def temperature(self) -> float:
-        """Of the distribution."""
-        return self.distribution.temperature
 
     @classmethod
     def load(

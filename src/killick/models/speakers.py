@@ -1,6 +1,5 @@
 """What PPO asks of a language model: a policy that trains, a reference that does not, and a critic."""
 
-from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +29,7 @@ class Speakers:
 
     policy: TopPolicy | PretrainedPolicy
     reference: TopPolicy | PretrainedPolicy
-    value: nn.Module
+    value: "TopValue | WholeValue"
     trunk: Trunk | None
 
 

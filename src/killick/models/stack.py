@@ -85,9 +85,7 @@ def check_fits(model: Any, prompts: Prompts, *, time: int) -> None:
 
 
 @torch.no_grad()
-def sample(
-    stack: Stack, prompts: Prompts, *, n: int, distribution: Distribution, generator: Draws
-) -> Rollout:
+def sample(stack: Stack, prompts: Prompts, *, n: int, distribution: Distribution, generator: Draws) -> Rollout:
     """Draw `n` responses to each prompt with a key-value cache; each prompt is read once, however many its responses.
 
     Args:

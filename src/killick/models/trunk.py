@@ -157,21 +157,12 @@ class TopPolicy(nn.Module):
         super().__init__()
         check_vocabulary(trunk.model, vocabulary)
         chosen = None if spoken is None else tuple(map(int, spoken))
+        self.vocabulary, self.temperature = vocabulary, temperature
         self.trunk, self.distribution = trunk, Distribution(vocabulary, temperature, top_k, top_p, chosen)
         self.layers, self.norm = trunk.body.layers[trunk.depth :], trunk.body.norm
         if trains:
             self.layers, self.norm = (deepcopy(part).float().requires_grad_() for part in (self.layers, self.norm))
         self.head = head_of(trunk.model, self.distribution, trunk.dtype)
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """Which tokens, and how many."""
-        return self.distribution.vocabulary
-
-    @property
-    def temperature(self) -> float:
-        """Of the distribution."""
-        return self.distribution.temperature
 
     def own(self) -> list[Layer]:
         """The top layers in the type that computes."""

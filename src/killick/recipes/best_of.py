@@ -10,6 +10,7 @@ from torch import Tensor
 
 from killick.algorithms.best_of_n import Curve, best_of_n_curve
 from killick.recipes.best_of_candidates import Pool
+from killick.recipes.text_score import TextScore, Unscored
 from killick.types import Refusal
 
 
@@ -51,6 +52,22 @@ class Choice:
                 "gold_mean": float(self.golds.mean()),
             }  # fmt: skip
         return kept
+
+
+def scored(pools: Sequence[Pool], score: TextScore) -> list[Tensor]:
+    """Each response's number, a row for each pool, float64; all responses are asked about in one call.
+
+    Raises:
+        Refusal: at the first response without a number, with its line.
+    """
+    prompts = [pool.prompt for pool in pools for _ in pool.responses]
+    try:
+        found = score(prompts, [response for pool in pools for response in pool.responses])
+    except Unscored as error:
+        places = [(line, place) for pool in pools for place, line in enumerate(pool.lines, 1)]
+        line, place = places[error.row]
+        raise Refusal(f"{error.name}, line {line}, its prompt's response {place}: {error.reason}.") from error
+    return list(found.split([len(pool.responses) for pool in pools]))
 
 
 def choices(pools: Sequence[Pool], scores: Sequence[Tensor], *, golds: Sequence[Tensor] | None) -> list[Choice]:
