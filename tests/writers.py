@@ -1,4 +1,4 @@
-"""A very small language model in the text recipe's place, and a gold that counts its letters."""
+"""A very small language model for the text recipe, a gold that counts letters, and made-up answers with known gold."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,9 +12,16 @@ import torch
 from torch import Tensor
 
 from killick.algorithms.ppo_config import PPOConfig
+from killick.models.prompting import PromptSet
+from killick.models.texts import Texts
 from killick.recipes import text
+from killick.recipes.text_speaker import Answers
 from killick.rewards.fit import FitConfig
-from llamas import llama_folder
+from killick.types import Rollout
+from llamas import llama_folder, tokenizer
+
+PROMPTS, N, WIDE = 12, 6, 5
+"""Prompts, answers to each, features of each: what is made up."""
 
 
 @lru_cache
@@ -44,3 +51,16 @@ def tiny(**changes: Any) -> text.Config:
 def counts_letters(patch: pytest.MonkeyPatch) -> None:
     """The gold's place is taken, so that no package is needed for it."""
     patch.setattr(text, "load_score", lambda spec, *, flag: letters)
+
+
+@lru_cache
+def made(seed: int = 0) -> Answers:
+    """Answers whose gold is the first feature less the second, each in its own unit and with its own mean."""
+    draws = torch.Generator().manual_seed(seed)
+    features = torch.randn(PROMPTS * N, WIDE, generator=draws) * torch.tensor([1.0, 4.0, 0.2, 1.0, 0.0]) + 3
+    gold = features[:, 0] - features[:, 1] / 4
+    asked = PromptSet([f"prompt {number}" for number in range(PROMPTS)], Texts(tokenizer(), chat=False), limit=99)
+    ids, mask = (part.repeat_interleave(N, 0) for part in asked.all())
+    token = torch.full((len(ids), 1), 5)
+    rollout = Rollout(ids, mask, token, token > 0, torch.zeros(len(ids), 1), token[:, 0] > 9)
+    return Answers(asked, N, rollout, features, [f"answer {row}" for row in range(len(ids))], gold)
