@@ -47,14 +47,17 @@ MUTATIONS = [
     ("masked.py", "deviation < 1e-6 * mean.abs().clamp(min=1.0)", "deviation < 1e-6", "floor that ignores the mean"),
     ("masked.py", "mean.abs()", "mean", "floor that ignores negative means"),
     ("masked.py", "torch.where(mask, scaled + mean, 0.0)", "scaled + mean", "kept mean lands on padding"),
-    ("logprobs.py", "else logits / temperature)", "else logits * temperature)", "temperature upside down"),
-    ("logprobs.py", "(logits if temperature == 1.0 else logits / temperature)", "logits", "temperature dropped"),
+    ("logprobs.py", "else logits / temperature", "else logits * temperature", "temperature upside down"),
+    ("logprobs.py", "logits if temperature == 1.0 else logits / temperature", "logits", "temperature dropped"),
     (
         "logprobs.py",
         "logits if logits.dtype == torch.float64 else logits.float()",
         "logits",
         "half precision stays half",
     ),
+    ("logprobs.py", "logits < kth_largest", "logits <= kth_largest", "the k-th token is barred"),
+    ("logprobs.py", "(before < top_p)", "(before <= top_p + 1e-3)", "the nucleus takes one token too many"),
+    ("logprobs.py", "before = shares.cumsum(-1) - shares", "before = shares.cumsum(-1)", "the nucleus ends too early"),
     ("logprobs.py", "if forbidden:", "if len(forbidden) > 1:", "a single forbidden token allowed"),
     (
         "logprobs.py",
@@ -179,7 +182,7 @@ MUTATIONS = [
 
 # fmt: off
 LOOPS = [
-    ("ppo.py", "clip_grad_norm_(state.parameters, config.max_grad_norm)", "clip_grad_norm_(state.parameters, 1e9)",
+    ("ppo.py", "clip_(state.parameters, config.max_grad_norm)", "clip_(state.parameters, 1e9)",
      "gradient never clipped"),
     ("ppo.py", "config.value_coefficient * critic", "critic", "value coefficient dropped"),
     ("ppo.py", "rows = torch.randperm(len(rows), generator=state.generator, device=rows.device)",
@@ -254,7 +257,7 @@ LOOPS = [
     ("best_of_n.py", "max(self.top, self.top_interval[1])", "self.top", "a turn that is not sure"),
     ("best_of_n.py", "below >= n - 1", "below >= n", "first possible rank left out"),
     ("reinforce.py", "found.scores - state.beta * found.log_ratio.sum(1)", "found.scores", "leash let go"),
-    ("reinforce.py", "loss = -(advantages", "loss = (advantages", "descent instead of ascent"),
+    ("reinforce.py", "advantages / -len(", "advantages / len(", "descent instead of ascent"),
     ("reinforce.py", "        state.optimiser.zero_grad()\n", "", "old gradients kept"),
     ("reinforce.py", 'if config.baseline == "group-mean"', 'if config.baseline == "leave-one-out"',
      "baselines swapped"),

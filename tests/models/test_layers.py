@@ -36,7 +36,8 @@ LAYOUTS: dict[str, tuple[str, dict[str, Any]]] = {
     "mistral": ("Mistral", {"sliding_window": None}),
     "mistral, window of 5": ("Mistral", {"sliding_window": 5}),
     "qwen2": ("Qwen2", {}),
-    "qwen2, window of 5 from layer 1": ("Qwen2", {"use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1}),
+    "qwen2, window of 5 from layer 1": ("Qwen2", {
+        "use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1}),
     "qwen3": ("Qwen3", {"head_dim": 16}),
 }  # fmt: skip
 
@@ -79,7 +80,7 @@ def test_one_pass_gives_the_librarys_logits(layout: str, padding: int) -> None:
     assert unlike(model) is None
     with torch.no_grad():
         expected = model(ids, attention_mask=mask.long(), position_ids=(mask.cumsum(1) - 1).clamp(min=0)).logits
-        stack = stack_of(model, Distribution(Vocabulary(40, 4)), torch.float32)
+        stack = stack_of(model, Distribution(Vocabulary(40, 4)), dtype=torch.float32)
         where = stack.reach(mask, new=12, seen=12)
         found = stack.logits(run(stack.read(ids), stack.layers, where=where)).view(3, 12, 40)
     assert float(expected.std()) > 0.5
@@ -90,7 +91,7 @@ def test_one_pass_gives_the_librarys_logits(layout: str, padding: int) -> None:
 def test_token_by_token_with_a_cache_is_the_same(layout: str) -> None:
     """Five tokens at once, then one at a time, two rows of each prompt: the same logits as in one pass."""
     model, (ids, mask) = library(layout), asked(2)
-    stack = stack_of(model, Distribution(Vocabulary(40, 4)), torch.float32)
+    stack = stack_of(model, Distribution(Vocabulary(40, 4)), dtype=torch.float32)
     caches = [KeyValues(6, 12) for _ in stack.layers]
     twice, real = ids.repeat_interleave(2, 0), mask.repeat_interleave(2, 0)
     with torch.no_grad():
@@ -113,7 +114,7 @@ def test_gradients_are_the_librarys(layout: str) -> None:
     for by_hand in (False, True):
         model.zero_grad()
         if by_hand:
-            stack = stack_of(model, Distribution(Vocabulary(40, 4)), torch.float32)
+            stack = stack_of(model, Distribution(Vocabulary(40, 4)), dtype=torch.float32)
             states = run(stack.read(ids), stack.layers, where=stack.reach(mask, new=12, seen=12))
             logits = stack.logits(states).view(3, 12, 40)
         else:
@@ -137,7 +138,7 @@ def test_a_turn_by_hand() -> None:
 
 def test_a_norm_by_hand() -> None:
     """(3, 4) has the mean square 12.5: divided by 3.5355339 and weighted with (1, 2)."""
-    found = normed(torch.tensor([[3.0, 4.0]]), torch.tensor([1.0, 2.0]), 0.0)
+    found = normed(torch.tensor([[3.0, 4.0]]), torch.tensor([1.0, 2.0]), eps=0.0)
     assert_close(found, torch.tensor([[0.8485281, 2.2627417]]), atol=1e-6, rtol=0)
 
 
@@ -163,7 +164,8 @@ def test_other_layouts_are_named() -> None:
     small = GPT2LMHeadModel(GPT2Config(vocab_size=40, n_embd=8, n_layer=1, n_head=2, n_positions=16))
     assert unlike(small) == "layout is gpt2"
     rope = {"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0}
-    stretched = LlamaForCausalLM(LlamaConfig(**SIZES | {"num_hidden_layers": 1, "rope_parameters": rope}))
+    tiny: dict[str, Any] = SIZES | {"num_hidden_layers": 1}
+    stretched = LlamaForCausalLM(LlamaConfig(**tiny, rope_parameters=rope))
     assert unlike(stretched) == "rotary positions are of the type dynamic"
-    other = LlamaForCausalLM(LlamaConfig(**SIZES | {"num_hidden_layers": 1, "hidden_act": "gelu"}))
+    other = LlamaForCausalLM(LlamaConfig(**tiny, hidden_act="gelu"))
     assert unlike(other) == "activation is gelu"

@@ -56,7 +56,7 @@ def test_ppo_starts_at_ratio_one_and_kl_zero_and_the_reference_stays(kind: str) 
     """Three rollouts: in the first the policy is the reference, later it is not; the old log-probs are exact."""
     found = made(kind)
     assert (found.trunk is None) == (not kind.startswith("top"))
-    model = found.trunk.model if found.trunk else found.reference.model
+    model: Any = found.trunk.model if found.trunk else found.reference.model
     whole, top = digest(model.parameters()), digest(found.reference.parameters())
     config = PPOConfig(iterations=3, batch=16, minibatches=2, learning_rate=3e-3)
     state = PPOState(found.policy, found.reference, found.value, config, seeded(1), Leash(0.05))

@@ -32,7 +32,7 @@ def test_greedy_answers_are_those_of_the_librarys_generate(padding: int) -> None
     model, prompts = llama(loud=8.0), asked(6, padding)
     distribution = Distribution(WORDS, top_k=1)
     with torch.no_grad():
-        stack = stack_of(model, distribution, torch.float32)
+        stack = stack_of(model, distribution, dtype=torch.float32)
     found = sample(stack, prompts, n=2, distribution=distribution, generator=seeded(0))
     expected = model.generate(
         prompts[0], attention_mask=prompts[1].long(), do_sample=False, max_new_tokens=6, min_new_tokens=6,
@@ -47,7 +47,7 @@ def test_responses_of_one_prompt_are_drawn_as_from_prompts_that_repeat() -> None
     """Reading a prompt once for all its responses changes nothing but the work."""
     distribution = Distribution(WORDS, 0.7)
     with torch.no_grad():
-        stack = stack_of(llama(loud=8.0), distribution, torch.float32)
+        stack = stack_of(llama(loud=8.0), distribution, dtype=torch.float32)
     ids, mask = asked(4, 2)
     once = sample(stack, (ids, mask), n=3, distribution=distribution, generator=seeded(2))
     many = (ids.repeat_interleave(3, 0), mask.repeat_interleave(3, 0))
@@ -65,6 +65,6 @@ def test_the_head_has_rows_for_spoken_tokens_only() -> None:
         (Distribution(WORDS, spoken=(5, 7, 250)), [5, 7, 250]),
         (Distribution(Vocabulary(4, time=2)), [0, 1, 2, 3]),
     ):
-        head, bias = stack_of(model, distribution, torch.bfloat16).head
+        head, bias = stack_of(model, distribution, dtype=torch.bfloat16).head
         assert bias is None
         assert torch.equal(head, model.lm_head.weight[rows].bfloat16())

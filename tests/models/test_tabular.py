@@ -152,5 +152,5 @@ def test_a_nan_in_the_table_stops_the_sampler() -> None:
     """Named with its row."""
     logits = torch.zeros(2, 2, 3)
     logits[1, 0, 0] = math.nan
-    with pytest.raises(NonFinite, match=r"log-probs of the table.*row 1"):
+    with pytest.raises(NonFinite, match=r"log-probs of the sampled tokens.*row 1"):
         TabularPolicy(logits, TWO).sample(asked(0, 1), 1, seeded(0))

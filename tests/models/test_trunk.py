@@ -222,7 +222,7 @@ def test_prompts_that_leave_no_room_are_refused() -> None:
     ids = torch.full((2, 140), 5)
     mask = torch.arange(140).expand(2, -1) >= 17
     with pytest.raises(
-        Refusal, match="prompt of 123 tokens and a response of up to 6 do not fit into .* context of 128"
+        Refusal, match=r"prompt of 123 tokens and a response of up to 6 do not fit into .* context of 128"
     ):
         policy.sample((ids, mask), 1, seeded(0))
     mask = torch.arange(140).expand(2, -1) >= 18

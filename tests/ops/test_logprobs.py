@@ -64,7 +64,90 @@ def test_the_entropy_of_a_coin_is_its_binary_entropy() -> None:
     assert entropy(torch.tensor([0.0, -math.inf])).item() == 0.0
 
 
+def test_top_k_leaves_the_shares_to_the_k_most_probable() -> None:
+    """(.4, .3, .2, .1) with k = 2 is (4/7, 3/7, 0, 0), with k = 1 sure (O-29), with k of 4 or more itself."""
+    logits = double([0.4, 0.3, 0.2, 0.1]).log()
+    assert_close(log_distribution(logits, top_k=2).exp(), double([4 / 7, 3 / 7, 0, 0]))
+    assert log_distribution(logits, top_k=1).tolist() == [0.0] + [-math.inf] * 3
+    for k in (4, 5, 1000):
+        assert torch.equal(log_distribution(logits, top_k=k), log_distribution(logits))
+
+
+def test_top_p_leaves_the_fewest_tokens_whose_shares_reach_p() -> None:
+    """(.1, .4, .2, .3): .4 reaches .39 alone; .41 needs .3 too, .71 needs .2, .91 all; a tiny p keeps the best one."""
+    logits = double([0.1, 0.4, 0.2, 0.3]).log()
+    for p, kept in ((1e-9, [1]), (0.39, [1]), (0.41, [1, 3]), (0.71, [1, 2, 3]), (0.91, [0, 1, 2, 3])):
+        found = log_distribution(logits, top_p=p).exp()
+        assert (found > 0).nonzero()[:, 0].tolist() == kept
+        shares = double([0.1, 0.4, 0.2, 0.3])[kept]
+        assert_close(found[kept], shares / shares.sum())
+    assert torch.equal(log_distribution(logits, top_p=1.0), log_distribution(logits))
+
+
+def test_temperature_comes_before_top_k_and_top_k_before_top_p() -> None:
+    """Odds 4 : 2 : 1 at temperature 1/2 are 16 : 4 : 1. The best has 16/21 = .76, so p = .77 keeps two; of two
+    (k = 2) it has .8, so p = .79 keeps one and .81 both."""
+    logits = double([4.0, 2.0, 1.0]).log()
+    assert_close(log_distribution(logits, 0.5, top_p=0.77).exp(), double([0.8, 0.2, 0.0]))
+    assert_close(log_distribution(logits, 0.5, top_k=2, top_p=0.79).exp(), double([1.0, 0.0, 0.0]))
+    assert_close(log_distribution(logits, 0.5, top_k=2, top_p=0.81).exp(), double([0.8, 0.2, 0.0]))
+
+
+def test_tokens_that_tie_with_the_last_one_stay_and_forbidden_ones_count_for_nothing() -> None:
+    """Which of two equals comes first is no reason; a forbidden token takes neither a place nor a share."""
+    logits = double([0.4, 0.2, 0.2, 0.2]).log()
+    assert_close(log_distribution(logits, top_k=2).exp(), double([0.4, 0.2, 0.2, 0.2]))
+    assert_close(log_distribution(logits, top_p=0.5).exp(), double([0.4, 0.2, 0.2, 0.2]))
+    assert_close(
+        log_distribution(double([0.5, 0.3, 0.2]).log(), forbidden=(0,), top_k=1).exp(), double([0.0, 1.0, 0.0])
+    )
+    assert_close(
+        log_distribution(double([0.5, 0.3, 0.2]).log(), forbidden=(0,), top_p=0.59).exp(), double([0.0, 1.0, 0.0])
+    )
+
+
+def test_filters_give_no_gradient_to_what_they_bar_and_no_nan() -> None:
+    """Of (.4, .3, .2, .1) two stay; d log p(0) / d logits = (1 - 4/7, -3/7, 0, 0), and the entropy's is finite."""
+    for settings in ({"top_k": 2}, {"top_p": 0.6}):
+        logits = double([0.4, 0.3, 0.2, 0.1]).log().requires_grad_()
+        log_distribution(logits, **settings)[0].backward()
+        assert_close(grad(logits), double([3 / 7, -3 / 7, 0, 0]))
+        logits.grad = None
+        entropy(log_distribution(logits, **settings)).backward()
+        assert bool(torch.isfinite(grad(logits)).all())
+        assert grad(logits)[2:].tolist() == [0, 0]
+
+
+def test_a_filter_keeps_nan_in_sight() -> None:
+    """O-44: not a number in, not a number out."""
+    broken = torch.tensor([[math.nan, 1.0, 2.0], [0.0, 1.0, 2.0]])
+    for settings in ({"top_k": 2}, {"top_p": 0.6}):
+        found = log_distribution(broken, **settings)
+        assert bool(found[0].isnan().all())
+        assert not bool(found[1].isnan().any())
+
+
 # Invariants
+
+
+@modest
+@given(rows_of_logits, st.integers(1, 6), st.floats(0.05, 0.95))
+def test_filtered_tokens_keep_their_odds_and_the_nucleus_is_the_smallest(
+    rows: list[list[float]], k: int, p: float
+) -> None:
+    """Those that stay have the odds they had; they reach p, and without their least probable ones they do not."""
+    plain = log_distribution(double(rows))
+    for found in (log_distribution(double(rows), top_k=k), log_distribution(double(rows), top_p=p)):
+        assert_close(found.exp().sum(-1), torch.ones(len(rows), dtype=torch.float64))
+        for before, after in zip(plain, found, strict=True):
+            kept = after > -torch.inf
+            assert_close(after[kept] - after.max(), before[kept] - before.max(), atol=1e-9, rtol=0)
+            assert bool((before[~kept] <= before[kept].min()).all())
+    for before, after in zip(plain, log_distribution(double(rows), top_p=p), strict=True):
+        kept = after > -torch.inf
+        least = before[kept].min()
+        assert float(before[kept].exp().sum()) >= p - 1e-9
+        assert float(before[kept & (before > least)].exp().sum()) < p + 1e-9
 
 
 @modest

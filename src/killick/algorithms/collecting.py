@@ -1,5 +1,6 @@
 """One iteration's evidence, for every optimiser alike: sample, score, and compare with the reference."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -23,7 +24,7 @@ class Collected:
         scores: the proxy's, before any penalty.
         old: log-probs of the policy that sampled, by the path that trains.
         log_ratio: old - reference, nats per token, 0 on padding: the sampled KL (k1).
-        kl: exact nats per response, None where no full distribution is at hand.
+        kl: exact nats per response, None where no full distribution is at hand or nobody asked for it.
         entropy: exact nats per token, None with `kl`.
     """
 
@@ -75,8 +76,15 @@ class Leashed(Protocol):
         ...
 
 
+def always(_: int) -> bool:
+    """Measure the exact KL and the entropy at every step."""
+    return True
+
+
 @torch.no_grad()
-def collect(state: Leashed, reward: Reward, *, prompts: PromptSource, graph: bool = False) -> Collected:
+def collect(
+    state: Leashed, reward: Reward, *, prompts: PromptSource, exact: bool = True, graph: bool = False
+) -> Collected:
     """Ask for prompts, sample responses to each, score them, and measure the distance to the reference.
 
     Old log-probs are read by the training path, not taken from the sampler, so the first ratio is 1 for any policy.
@@ -85,6 +93,7 @@ def collect(state: Leashed, reward: Reward, *, prompts: PromptSource, graph: boo
         state: whose policy speaks.
         reward: the proxy.
         prompts: asked for as many as the settings say.
+        exact: measure the exact KL and the entropy, where a full distribution is at hand.
         graph: keep the gradient of `old`, for a loss that is taken at these very weights.
 
     Raises:
@@ -114,7 +123,7 @@ def collect(state: Leashed, reward: Reward, *, prompts: PromptSource, graph: boo
     log_ratio = k1(old, before)
     check_finite("log-ratios of policy and reference are", log_ratio, step=step)
     kl, spread = None, None
-    if full is not None and reference_full is not None:
+    if exact and full is not None and reference_full is not None:
         kl = masked_sum(exact_kl(full, reference_full), rollout.mask, dim=1)
         check_finite("exact KL is", kl, step=step)
         spread = float(masked_mean(entropy(full), rollout.mask))

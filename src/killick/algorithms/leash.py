@@ -39,6 +39,11 @@ class Leash:
         if self.beta == 0:
             raise Refusal("An adaptive beta must start above 0: it is multiplied, and 0 stays 0.")
 
+    @property
+    def steered(self) -> bool:
+        """Whether beta moves."""
+        return self.target is not None
+
     def adapt(self, beta: float, kl: float) -> float:
         """The next beta: beta (1 + gain clip((kl - target) / target, -0.2, 0.2)).
 

@@ -5,13 +5,14 @@ Source: Schulman et al. 2017, arXiv 1707.06347; the KL charge in the reward: Zie
 PPO-ptx: Ouyang et al. 2022, arXiv 2203.02155.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from killick.algorithms.collecting import collect
+from killick.algorithms.collecting import always, collect
 from killick.algorithms.leash import Leash
 from killick.algorithms.ppo_config import PPOConfig
 from killick.algorithms.ppo_targets import Targets, targets, units
@@ -19,7 +20,7 @@ from killick.algorithms.reference import check_same, check_unmoved, freeze
 from killick.ops.kl import bound, count_bounded, k3
 from killick.ops.losses import clipped, negative_log_likelihood, ppo_clip, value_loss
 from killick.ops.masked import masked_sum
-from killick.optimiser import Adam
+from killick.optimiser import Adam, clip_
 from killick.state import restore, snapshot
 from killick.stopwatch import stopwatch
 from killick.types import Demonstrations, NonFinite, Policy, PromptSource, Refusal, Reward, Rollout, Step, Value
@@ -61,8 +62,11 @@ class PPOState:
         ours = [parameter for parameter in policy.parameters() if parameter.requires_grad]
         judging = [parameter for parameter in (value.parameters() if value else ()) if parameter.requires_grad]
         shared = set(ours)
-        self.optimiser = Adam(ours, config.learning_rate)
-        self.value_optimiser = Adam([parameter for parameter in judging if parameter not in shared], self.value_rate)
+        apart = [parameter for parameter in judging if parameter not in shared]
+        self.optimiser, self.value_optimiser = (
+            Adam(moved, rate, betas=config.adam_betas, weight_decay=config.weight_decay)
+            for moved, rate in ((ours, config.learning_rate), (apart, self.value_rate))
+        )
 
     @property
     def parameters(self) -> list[torch.nn.Parameter]:
@@ -91,8 +95,9 @@ class PPOState:
 
 
 def ppo(
-    state: PPOState, reward: Reward, *, prompts: PromptSource, demonstrations: Demonstrations | None = None
-) -> Iterator[Step]:
+    state: PPOState, reward: Reward, *, prompts: PromptSource, demonstrations: Demonstrations | None = None,
+    exact: Callable[[int], bool] = always,
+) -> Iterator[Step]:  # fmt: skip
     """Run the remaining iterations, yielding each one's record; `state` then stands after its update.
 
     Args:
@@ -100,6 +105,7 @@ def ppo(
         reward: the proxy.
         prompts: (count, generator) -> prompts, called anew each iteration.
         demonstrations: (count, generator) -> rollout, for the ptx term.
+        exact: at which steps somebody looks at the exact KL and the entropy; a leash with a target looks at every one.
 
     Raises:
         NonFinite: at the first score, log-prob or gradient that is no number.
@@ -109,7 +115,7 @@ def ppo(
     if config.ptx_coefficient and demonstrations is None:
         raise Refusal("A ptx term needs demonstrations to learn from; none were given.")
     while state.step < config.iterations:
-        found = collect(state, reward, prompts=prompts)
+        found = collect(state, reward, prompts=prompts, exact=exact(state.step) or state.leash.steered)
         stats = update(
             state,
             targets(found, state.value, beta=state.beta, config=config, step=state.step),
@@ -117,7 +123,8 @@ def ppo(
         )
         stopwatch.lap("update")
         record = found.record(state.step, state.beta, stats)
-        state.beta = state.leash.adapt(state.beta, found.mean_kl)
+        if state.leash.steered:
+            state.beta = state.leash.adapt(state.beta, found.mean_kl)
         state.step += 1
         yield record
 
@@ -145,10 +152,9 @@ def update(state: PPOState, batch: Targets, *, demonstrations: Demonstrations | 
             continue
         if shown is not None:
             terms["ptx_loss"] = supervise(state, shown)
-        terms["grad_norm"] = torch.nn.utils.clip_grad_norm_(state.parameters, config.max_grad_norm)
-        if not bool(torch.isfinite(terms["grad_norm"])):
-            norm = float(terms["grad_norm"])
-            raise NonFinite(f"The gradient norm is {norm} at step {state.step}, in optimiser step {index}.")
+        terms["grad_norm"] = clip_(state.parameters, config.max_grad_norm)
+        if not math.isfinite(terms["grad_norm"]):
+            raise NonFinite(f"The gradient norm is {float(terms['grad_norm'])} at step {state.step}, in optimiser step {index}.")
         set_rates(state, index, planned=planned)
         state.optimiser.step()
         state.value_optimiser.step()
@@ -178,6 +184,8 @@ def backward(state: PPOState, minibatch: Targets) -> dict[str, Tensor]:
         rows = torch.arange(len(mask), device=mask.device)
         pieces = [minibatch[part] for part in rows.tensor_split(state.config.micro_batches) if len(part)]
     found = [piece_terms(state, piece, tokens=tokens, counted=counted) for piece in pieces]
+    if len(found) == 1:
+        return found[0]
     total = {name: torch.stack([terms[name] for terms in found]).sum() for name in found[0]}
     edges = {name: torch.stack([terms[name] for terms in found]).max() for name in ("ratio_error", "ratio_max")}
     return total | edges

@@ -3,18 +3,18 @@
 Source: Williams 1992; the leash as in Ziegler et al. 2019, arXiv 1909.08593.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 
-from killick.algorithms.collecting import collect
+from killick.algorithms.collecting import always, collect
 from killick.algorithms.leash import Leash
 from killick.algorithms.reference import check_same, check_unmoved, freeze
 from killick.ops.advantages import group_mean, leave_one_out
-from killick.ops.masked import masked_sum
-from killick.optimiser import SGD, Adam
+from killick.optimiser import SGD, Adam, norm_of
 from killick.state import restore, snapshot
 from killick.stopwatch import stopwatch
 from killick.types import NonFinite, Policy, PromptSource, Refusal, Reward, Step
@@ -107,7 +107,9 @@ class ReinforceState:
         restore(self, self.PARTS, saved=state)
 
 
-def reinforce(state: ReinforceState, reward: Reward, *, prompts: PromptSource) -> Iterator[Step]:
+def reinforce(
+    state: ReinforceState, reward: Reward, *, prompts: PromptSource, exact: Callable[[int], bool] = always
+) -> Iterator[Step]:
     """Run the remaining iterations, yielding each one's record; `state` then stands after its update.
 
     The score function is multiplied by (score - beta log-ratio - baseline), a mean over all responses.
@@ -116,25 +118,28 @@ def reinforce(state: ReinforceState, reward: Reward, *, prompts: PromptSource) -
         state: moved in place.
         reward: the proxy.
         prompts: (count, generator) -> prompts, called anew each iteration.
+        exact: at which steps somebody looks at the exact KL and the entropy: it costs as much as a policy's pass over a
+            table. A leash with a target looks at every one.
 
     Raises:
         NonFinite: at the first score, log-prob or gradient that is no number.
     """
     config = state.config
     while state.step < config.iterations:
-        found = collect(state, reward, prompts=prompts, graph=True)
+        found = collect(state, reward, prompts=prompts, exact=exact(state.step) or state.leash.steered, graph=True)
         total = found.scores - state.beta * found.log_ratio.sum(1)
         compare = group_mean if config.baseline == "group-mean" else leave_one_out
         advantages = total - compare(total, config.n)
-        loss = -(advantages * masked_sum(found.old, found.rollout.mask, dim=1)).mean()
+        loss = (advantages / -len(advantages)) @ found.old.sum(1)
         state.optimiser.zero_grad()
         loss.backward()
-        norm = torch.nn.utils.get_total_norm([p.grad for p in state.policy.parameters() if p.grad is not None])
-        if not bool(torch.isfinite(norm)):
-            raise NonFinite(f"The gradient norm is {float(norm)} at step {state.step}.")
+        norm = float(norm_of(state.optimiser.parameters))
+        if not math.isfinite(norm):
+            raise NonFinite(f"The gradient norm is {norm} at step {state.step}.")
         state.optimiser.step()
         stopwatch.lap("update")
-        record = found.record(state.step, state.beta, {"policy_loss": float(loss.detach()), "grad_norm": float(norm)})
-        state.beta = state.leash.adapt(state.beta, found.mean_kl)
+        record = found.record(state.step, state.beta, {"policy_loss": float(loss.detach()), "grad_norm": norm})
+        if state.leash.steered:
+            state.beta = state.leash.adapt(state.beta, found.mean_kl)
         state.step += 1
         yield record

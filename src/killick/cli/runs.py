@@ -1,5 +1,6 @@
 """`killick run`, `report`, `compare`, `cache` and `list`: everything about run folders."""
 
+import gc
 import json
 import os
 import resource
@@ -47,6 +48,7 @@ def run(given: list[str]) -> None:
 
     torch.set_num_threads(1)
     recipe = load(name)
+    gc.freeze()  # what the imports made stays to the end: no collection, in no forked cell, goes through it again
     options = parse(name, recipe, given=given[1:])
     options.config.validate()
     config = replace(options.config, device=find_device(options.config.device))
@@ -154,7 +156,13 @@ def report(given: list[str]) -> None:
     unknown = [word for word in given if word.startswith("-") and word != "--open"]
     if unknown or len(folders) != 1:
         raise ValueError("killick report takes one run folder, and --open to show it in the browser.")
-    finish(known(folders[0]), show="--open" in given)
+    folder = known(folders[0])
+    if json.loads((folder / "config.json").read_text(encoding="utf-8")).get("recipe") == "exam":
+        from killick.cli.reward_exam import tell
+
+        tell(folder, show="--open" in given)
+    else:
+        finish(folder, show="--open" in given)
 
 
 def compare(given: list[str]) -> None:

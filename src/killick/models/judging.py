@@ -1,15 +1,19 @@
 """A reward model as `transformers` keeps it: `AutoModelForSequenceClassification` with one label (extra `hf`).
 
 Its score is read off the state after the last token, the end token included. That head has no bias, so a shift of all
-scores has to be said by its weights: see `killick.ops.centring`.
+scores has to be said by its weights: see `killick.ops.centring`. Several heads on one trunk lie beside the model in
+`members.safetensors`; the model's own head is then their mean.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from killick.models.encoding import encode_texts
@@ -21,6 +25,15 @@ LIMIT = 1024
 """Tokens of prompt and answer that are read where a folder says nothing: more is rarely trained on."""
 TOKENS = 8192
 """Tokens in one batch, padding included: more would only take memory."""
+MEMBERS = "members.safetensors"
+"""The heads of an ensemble, beside the model."""
+
+
+class Pooled(NamedTuple):
+    """States of some rows of a rollout."""
+
+    rows: Int[Tensor, " some"]
+    states: Float[Tensor, "some hidden"]
 
 
 class PretrainedReward(nn.Module):
@@ -35,9 +48,14 @@ class PretrainedReward(nn.Module):
         limit: most tokens of prompt and answer that are read.
         time: tokens of them that are kept free for an answer.
 
+    Attributes:
+        members: weights of the heads of an ensemble, a row each; None where there is one head.
+
     Raises:
         Refusal: where the model has several labels, or a head that is no `score`.
     """
+
+    members: Float[Tensor, "member hidden"] | None
 
     def __init__(self, model: Any, texts: Texts, *, limit: int | None = None, time: int | None = None):
         super().__init__()
@@ -49,6 +67,7 @@ class PretrainedReward(nn.Module):
         if head.out_features != 1:
             raise Refusal(f"A reward model has one label; this one has {head.out_features}.")
         self.model, self.texts = model.eval(), texts
+        self.register_buffer("members", None)
         context = getattr(model.config.get_text_config(), "max_position_embeddings", LIMIT)
         kept = getattr(model.config, "killick", None) or {}
         self.limit = limit or kept.get("limit") or min(LIMIT, context)
@@ -66,30 +85,47 @@ class PretrainedReward(nn.Module):
             Refusal: where transformers is not installed, the folder holds no such model, or lacks weights: a fresh
                 head would score noise (O-08).
         """
-        try:
-            from transformers import AutoConfig, AutoModelForSequenceClassification
-        except ImportError as error:
-            raise Refusal("A reward model needs transformers; install killick[hf].") from error
-        if not (folder / "config.json").is_file():
-            raise Refusal(f"{folder} is no folder of a reward model (it has no config.json).")
-        try:
-            config = AutoConfig.from_pretrained(folder, local_files_only=True)
-            loaded: Any = AutoModelForSequenceClassification.from_pretrained(
-                folder, config=config, dtype=dtype, local_files_only=True, output_loading_info=True
+        model, missing = opened(folder, dtype)
+        if missing:
+            raise Refusal(
+                f"{folder} lacks the weights {', '.join(missing)}; with fresh ones in their place its scores are noise."
             )
-        except Exception as error:  # a damaged file may raise anything
-            said = " ".join(str(error).split())[:200]
-            raise Refusal(f"{folder} cannot be read as a reward model: {said}") from error
-        model, found = loaded
-        if found["missing_keys"]:
-            missing = ", ".join(sorted(found["missing_keys"]))
-            raise Refusal(f"{folder} lacks the weights {missing}; with fresh ones in their place its scores are noise.")
-        kept = getattr(config, "killick", None) or {}
-        return cls(model, Texts.load(folder, chat=kept.get("chat")))
+        kept = getattr(model.config, "killick", None) or {}
+        found = cls(model, Texts.load(folder, chat=kept.get("chat")))
+        if (folder / MEMBERS).exists():
+            found.members = read_members(folder / MEMBERS, width=model.score.in_features).to(dtype)
+        return found
+
+    @classmethod
+    def begin(
+        cls, folder: Path, *, limit: int | None = None, time: int | None = None, chat: bool | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> "PretrainedReward":  # fmt: skip
+        """A reward model before its fit, from the folder of a language model: its head is all zeros.
+
+        The folder may also hold a reward model: its trunk is taken, its head is not.
+
+        Raises:
+            Refusal: where the folder holds no such model, or lacks weights of its trunk.
+        """
+        model, missing = opened(folder, dtype, num_labels=1)
+        if rest := [name for name in missing if name != "score.weight"]:
+            raise Refusal(f"{folder} lacks the weights {', '.join(rest)}; a model with fresh ones is noise.")
+        model.config.killick = None
+        found = cls(model, Texts.load(folder, chat=chat), limit=limit, time=time)
+        nn.init.zeros_(model.score.weight)
+        return found
 
     def save(self, folder: Path) -> None:
-        """Write an ordinary folder: weights, settings, tokenizer and template."""
-        self.model.save_pretrained(folder)
+        """Write an ordinary folder: weights, settings, tokenizer and template.
+
+        A weight that bfloat16 holds exactly is written so, to half the size: the settings say float32, and so it is
+        read again, to the same bit.
+        """
+        with quiet():
+            self.model.save_pretrained(folder, state_dict=compact(self.model.state_dict()))
+        if self.members is not None:
+            save_file({"weight": self.members.float().cpu().contiguous()}, folder / MEMBERS)
         self.texts.save(folder, pads=True)
 
     def read(self, prompts: Sequence[Prompt], answers: Sequence[Prompt]) -> Rollout:
@@ -110,26 +146,39 @@ class PretrainedReward(nn.Module):
         return states[torch.arange(len(ids), device=ids.device), last]
 
     def score(self, states: Float[Tensor, "batch hidden"]) -> Float[Tensor, " batch"]:
-        """The head's number for each state."""
-        return self.model.score(states)[:, 0].float()
+        """The head's number for each state, float32."""
+        return (states.float() @ self.model.score.weight.float().T)[:, 0]
 
     def forward(self, rollout: Rollout) -> Float[Tensor, " batch"]:
         """Scores of rows as `read` gives them, with gradient."""
         return self.score(self.pooled(rollout))
 
-    @torch.no_grad()
+    def batches(self, rollout: Rollout) -> Iterator[Pooled]:
+        """The pooled states of a rollout of any size, float32, without gradient; rows of like length together."""
+        device = self.model.score.weight.device
+        lengths = rollout.prompt_mask.sum(1) + rollout.lengths
+        for rows in batches(lengths.argsort(stable=True), lengths):
+            with torch.no_grad():
+                yield Pooled(rows, self.pooled(moved(narrow(rollout[rows]), device)).float().cpu())
+
     def states(self, prompts: Sequence[Prompt], answers: Sequence[Prompt]) -> Float[Tensor, "row hidden"]:
-        """The pooled state of each text, float32; rows of like length are read together."""
-        rollout = self.read(prompts, answers)
-        lengths = rollout.prompt_mask.sum(1) + rollout.mask.sum(1)
-        order = lengths.argsort(stable=True)
-        found = [self.pooled(narrow(rollout[rows])).float() for rows in batches(order, lengths)]
-        return torch.cat(found)[order.argsort()]
+        """The pooled state of each text, float32."""
+        found = list(self.batches(self.read(prompts, answers)))
+        return torch.cat([states for _, states in found])[torch.cat([rows for rows, _ in found]).argsort()]
 
     @torch.no_grad()
     def scores(self, prompts: Sequence[Prompt], answers: Sequence[Prompt]) -> Float[Tensor, " row"]:
         """One number for each text."""
-        return self.score(self.states(prompts, answers).to(self.model.score.weight.dtype))
+        return self.score(self.states(prompts, answers).to(self.model.score.weight.device)).cpu()
+
+    @torch.no_grad()
+    def each(self, prompts: Sequence[Prompt], answers: Sequence[Prompt]) -> Float[Tensor, "member row"]:
+        """What every head of an ensemble says of each text; of one head alone, that.
+
+        The numbers of the heads are on one scale, and their mean is what `scores` gives.
+        """
+        heads = self.model.score.weight if self.members is None else self.members
+        return heads.float().cpu() @ self.states(prompts, answers).T
 
     def over(self, asked: PromptSet, speaks: Texts) -> Callable[[Rollout], Float[Tensor, " batch"]]:
         """This reward for rollouts of a policy, which may have another tokenizer.
@@ -139,6 +188,75 @@ class PretrainedReward(nn.Module):
             speaks: the policy's tokenizer.
         """
         return lambda rollout: self.scores(asked.of(rollout), speaks.responses(rollout))
+
+
+def opened(folder: Path, dtype: torch.dtype, **settings: Any) -> tuple[Any, list[str]]:
+    """The model of a folder with a head of one label or more, and the weights that the folder lacks.
+
+    Raises:
+        Refusal: where there is none.
+    """
+    try:
+        from transformers import AutoConfig, AutoModelForSequenceClassification
+    except ImportError as error:
+        raise Refusal("A reward model needs transformers; install killick[hf].") from error
+    if not (folder / "config.json").is_file():
+        raise Refusal(f"{folder} is no folder of a model (it has no config.json).")
+    try:
+        with quiet():
+            config = AutoConfig.from_pretrained(folder, local_files_only=True, **settings)
+            loaded: Any = AutoModelForSequenceClassification.from_pretrained(
+                folder, config=config, dtype=dtype, local_files_only=True, output_loading_info=True
+            )
+    except Exception as error:  # a damaged file may raise anything
+        said = " ".join(str(error).split())[:200]
+        raise Refusal(f"{folder} cannot be read as a reward model: {said}") from error
+    return loaded[0], sorted(loaded[1]["missing_keys"])
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No bars and no hints of transformers inside: what is wrong with a folder is told in one sentence of ours."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def read_members(path: Path, *, width: int) -> Float[Tensor, "member hidden"]:
+    """The heads of an ensemble.
+
+    Raises:
+        Refusal: where the file is damaged, or holds heads of another model.
+    """
+    try:
+        heads = load_file(path)["weight"]
+    except (SafetensorError, OSError, KeyError) as error:
+        raise Refusal(f"{path} holds no heads of an ensemble, or is damaged ({error}).") from error
+    if heads.dim() != 2 or heads.shape[1] != width:
+        raise Refusal(f"{path} holds heads of shape {tuple(heads.shape)}; this model needs {width} numbers a head.")
+    return heads
+
+
+def compact(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Weights in bfloat16 where that loses nothing: all of a model that was trained so and stayed as it was."""
+    halves = {name: weight.bfloat16() for name, weight in weights.items()}
+    return {
+        name: half if torch.equal(half.to(weights[name].dtype), weights[name]) else weights[name]
+        for name, half in halves.items()
+    }
+
+
+def moved(rollout: Rollout, device: torch.device) -> Rollout:
+    """The same rollout on a device."""
+    return Rollout(**{name: tensor.to(device) for name, tensor in vars(rollout).items()})
 
 
 def narrow(rollout: Rollout) -> Rollout:

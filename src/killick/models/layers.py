@@ -84,7 +84,7 @@ def layer_of(module: Any, dtype: torch.dtype) -> Layer:
     )  # fmt: skip
 
 
-def normed(x: Float[Tensor, "*shape width"], weight: Tensor | None, eps: float) -> Float[Tensor, "*shape width"]:
+def normed(x: Float[Tensor, "*shape width"], weight: Tensor | None, *, eps: float) -> Float[Tensor, "*shape width"]:
     """Each state divided by its root mean square."""
     return functional.rms_norm(x, (x.shape[-1],), weight, eps)
 
@@ -201,7 +201,7 @@ def forward_layer(
         where: positions and padding.
         cache: its keys and values stand before this pass's own.
     """
-    before = normed(x, layer.norm_attention, layer.eps)
+    before = normed(x, layer.norm_attention, eps=layer.eps)
     parts = []
     for linear, norm in (
         (layer.queries, layer.norm_queries),
@@ -209,14 +209,14 @@ def forward_layer(
         (layer.values, None),
     ):
         part = functional.linear(before, *linear).view(-1, where.new, linear[0].shape[0] // layer.width, layer.width)
-        parts.append(part if norm is None else normed(part, norm, layer.eps))
+        parts.append(part if norm is None else normed(part, norm, eps=layer.eps))
     queries, keys, values = turned(parts[0], where.turn), turned(parts[1], where.turn), parts[2]
     queries, keys, values = (part.transpose(1, 2) for part in (queries, keys, values))
     if cache is not None:
         keys, values = cache.extend(keys, values)
     mixed = attend(queries, keys, values=values, visible=where.visible(keys.shape[2], layer.window))
     x = x + functional.linear(mixed.transpose(1, 2).reshape(len(x), -1), *layer.out)
-    inner = normed(x, layer.norm_feed_forward, layer.eps)
+    inner = normed(x, layer.norm_feed_forward, eps=layer.eps)
     gated = functional.silu(functional.linear(inner, *layer.gate)) * functional.linear(inner, *layer.up)
     return x + functional.linear(gated, *layer.down)
 

@@ -177,7 +177,7 @@ class PretrainedPolicy(nn.Module):
         check_fits(self.model, prompts, time=self.vocabulary.time)
         if self.by_hand:
             with torch.no_grad():
-                stack = stack_of(self.model, self.distribution, self.compute)
+                stack = stack_of(self.model, self.distribution, dtype=self.compute)
             return sample(stack, prompts, n=n, distribution=self.distribution, generator=generator)
         from transformers import DynamicCache
 
@@ -205,7 +205,7 @@ class PretrainedPolicy(nn.Module):
         """Log-probs of the response (0 on padding) and the full log-softmax, nats, with gradient."""
         ids, mask, first = sequence(rollout)
         if self.by_hand:
-            stack = stack_of(self.model, self.distribution, self.compute)
+            stack = stack_of(self.model, self.distribution, dtype=self.compute)
             where = stack.reach(mask, new=ids.shape[1], seen=ids.shape[1])
             x = run(stack.read(ids), stack.layers, where=where)
             logits = stack.logits(x.view(*ids.shape, -1)[:, first:].flatten(0, 1))

@@ -101,7 +101,9 @@ class WholeValue(nn.Module):
             layers = [layer_of(module, dtype) for module in self.body.layers]
             x = functional.embedding(ids, self.body.embed_tokens.weight.to(dtype)).flatten(0, 1)
             where = reach(self.body.rotary_emb, dtype, mask=mask, new=length, seen=length)
-            x = normed(run(x, layers, where=where), self.body.norm.weight.to(dtype), self.body.norm.variance_epsilon)
+            x = normed(
+                run(x, layers, where=where), self.body.norm.weight.to(dtype), eps=self.body.norm.variance_epsilon
+            )
             return x.view(*ids.shape, -1)
         mask = torch.ones_like(ids) if mask is None else mask.long()
         places = (mask.cumsum(1) - 1).clamp(min=0)

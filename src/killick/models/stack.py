@@ -45,10 +45,10 @@ class Stack:
 
     def logits(self, x: Float[Tensor, "row hidden"]) -> Float[Tensor, "row column"]:
         """From states to a number for each column."""
-        return functional.linear(normed(x, self.norm, self.eps), *self.head)
+        return functional.linear(normed(x, self.norm, eps=self.eps), *self.head)
 
 
-def head_of(model: Any, distribution: Distribution, dtype: torch.dtype) -> Linear:
+def head_of(model: Any, distribution: Distribution, *, dtype: torch.dtype) -> Linear:
     """The rows of a model's head that belong to the columns of a distribution."""
     head = model.get_output_embeddings()
     rows = slice(distribution.vocabulary.size) if distribution.ids is None else distribution.ids.to(head.weight.device)
@@ -56,12 +56,12 @@ def head_of(model: Any, distribution: Distribution, dtype: torch.dtype) -> Linea
     return head.weight[rows].to(dtype), None if bias is None else bias[rows].to(dtype)
 
 
-def stack_of(model: Any, distribution: Distribution, dtype: torch.dtype) -> Stack:
+def stack_of(model: Any, distribution: Distribution, *, dtype: torch.dtype) -> Stack:
     """A whole model of the Llama layout."""
-    body = model.base_model
+    body, head = model.base_model, head_of(model, distribution, dtype=dtype)
     return Stack(
         body.embed_tokens.weight.to(dtype), [layer_of(module, dtype) for module in body.layers],
-        body.norm.weight.to(dtype), body.norm.variance_epsilon, head_of(model, distribution, dtype), body.rotary_emb,
+        body.norm.weight.to(dtype), body.norm.variance_epsilon, head, body.rotary_emb,
     )  # fmt: skip
 
 

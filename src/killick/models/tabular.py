@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from killick.models.decoding import check_temperature
@@ -49,17 +49,17 @@ class TabularPolicy(nn.Module):
     def sample(self, prompts: Prompts, n: int, generator: torch.Generator) -> Rollout:
         """Draw `n` responses to each prompt; the rows of one prompt stand together."""
         ids, prompt_mask = (x.repeat_interleave(n, 0) for x in prompts)
-        if int(ids[:, -1].max()) >= len(self.logits):
-            raise Refusal(f"Prompt {int(ids[:, -1].max())} has no row in a table of {len(self.logits)} prompts.")
-        rows = self.table()[ids[:, -1]]
-        check_finite("log-probs of the table are", rows.where(rows != -torch.inf, 0.0))
+        asked = ids[:, -1]
+        if int(asked.max()) >= len(self.logits):
+            raise Refusal(f"Prompt {int(asked.max())} has no row in a table of {len(self.logits)} prompts.")
+        rows = self.table().index_select(0, asked)
         tokens = torch.stack([self.sampler(rows[:, t], generator) for t in range(self.vocabulary.time)], 1)
         drawn = pick(rows, tokens)
+        check_finite("log-probs of the sampled tokens are", drawn)
         mask = torch.ones_like(tokens, dtype=torch.bool)
         return Rollout(ids, prompt_mask, tokens, mask, drawn, torch.zeros_like(mask[:, 0]))
 
     def logprobs(self, rollout: Rollout) -> tuple[Float[Tensor, "batch time"], Float[Tensor, "batch time vocab"]]:
         """Log-probs of the response and the full log-softmax, nats, with gradient."""
-        tokens: Int[Tensor, "batch time"] = rollout.responses
-        full = self.table()[rollout.prompts[:, -1]]
-        return pick(full, tokens).where(rollout.mask, 0.0), full
+        full = self.table().index_select(0, rollout.prompts[:, -1])
+        return pick(full, rollout.responses).where(rollout.mask, 0.0), full

@@ -118,7 +118,7 @@ class Trunk:
                 has been asked about the same rollout.
         """
         whole = self.whole(rollout, layer=layer)[:, rollout.prompts.shape[1] :]
-        return normed(whole.float(), None, self.body.norm.variance_epsilon)
+        return normed(whole.float(), None, eps=self.body.norm.variance_epsilon)
 
 
 def row_keys(rollout: Rollout, layer: int) -> list[tuple[int, bytes]]:
@@ -162,7 +162,7 @@ class TopPolicy(nn.Module):
         self.layers, self.norm = trunk.body.layers[trunk.depth :], trunk.body.norm
         if trains:
             self.layers, self.norm = (deepcopy(part).float().requires_grad_() for part in (self.layers, self.norm))
-        self.head = head_of(trunk.model, self.distribution, trunk.dtype)
+        self.head = head_of(trunk.model, self.distribution, dtype=trunk.dtype)
 
     def own(self) -> list[Layer]:
         """The top layers in the type that computes."""
@@ -234,7 +234,7 @@ class TopValue(nn.Module):
         """Expected return at each response token, in score units; what stands on padding means nothing."""
         first = rollout.prompts.shape[1] - 1
         whole = self.trunk.whole(rollout)[:, first:-1]
-        x = normed(whole.float(), None, self.trunk.body.norm.variance_epsilon).flatten(0, 1)
+        x = normed(whole.float(), None, eps=self.trunk.body.norm.variance_epsilon).flatten(0, 1)
         if self.inner is not None:
             x = torch.tanh(self.inner(x))
         return self.head(x).view(rollout.responses.shape)

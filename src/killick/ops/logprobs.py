@@ -33,9 +33,9 @@ def log_distribution(
         logits = logits.index_fill(-1, torch.tensor(forbidden, device=logits.device), -torch.inf)
     logits = logits if temperature == 1.0 else logits / temperature
     if top_k is not None and top_k < logits.shape[-1]:
-        logits = logits.where(logits >= kth_largest(logits.detach(), top_k), -torch.inf)
+        logits = logits.masked_fill(logits < kth_largest(logits.detach(), top_k), -torch.inf)  # NaN is no less
     if top_p < 1:
-        logits = logits.where(logits >= edge(logits.detach(), top_p), -torch.inf)
+        logits = logits.masked_fill(logits < edge(logits.detach(), top_p), -torch.inf)
     return logits.log_softmax(-1)
 
 

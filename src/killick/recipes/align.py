@@ -58,7 +58,7 @@ def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Prepared, 
         Refusal: where one of them cannot be read, or they do not go together.
     """
     texts = Texts.load(Path(config.model), chat=config.framed)
-    divided = divided_prompts(config)
+    divided = divide(read_prompts(Path(config.prompts)), share=config.held_out, seed=seed)
     model = open_causal(Path(config.model), dtype=TYPES[config.dtype]).to(config.device)
     watched = watching(config, texts, divided=divided, context=context(model))
     held = 0 if watched.held_out is None else len(watched.held_out)
@@ -72,11 +72,6 @@ def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Prepared, 
     framed = "in the model's chat template" if texts.chat else "as plain text"
     yield Note(f"{len(watched.train)} prompts to learn from, {held} held out to look at, {framed}.")
     return Prepared(model, watched), found
-
-
-def divided_prompts(config: Config) -> Divided:
-    """The prompts of the file, held-out ones apart."""
-    return divide(read_prompts(Path(config.prompts)), share=config.held_out, seed=config.seed)
 
 
 def context(model: Any) -> int | None:
@@ -157,7 +152,7 @@ def policy_folder(config: Config, arm: str, *, folder: Path) -> Path:
     return folder / "policy" if len(config.leashes()) == 1 else folder / "policy" / arm
 
 
-def tables(rows: list[Row], found: dict[str, Any]) -> list[Table]:
+def tables(rows: list[Row], _: dict[str, Any]) -> list[Table]:
     """What each look at the held-out prompts found."""
     return align_words.tables(rows)
 

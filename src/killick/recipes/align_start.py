@@ -103,11 +103,10 @@ class Cost:
 
     def words(self, processes: int) -> str:
         """The cost as a person plans with it."""
-        rounds = -(-self.arms // processes)
-        total = self.arm * self.arms
+        total, wall = self.arm * self.arms, self.arm * -(-self.arms // processes)
         return (
-            f"about {total:.0f} CPU seconds ({self.step:.1f} a step, {self.look:.1f} a look), {minutes(self.arm * rounds)}"
-            f", and {self.peak / 2**30:.1f} GB of memory a process, by one short step"
+            f"about {total:.0f} CPU seconds ({self.step:.1f} a step, {self.look:.1f} a look at the held-out prompts), "
+            f"{minutes(wall)} on idle cores, {self.peak / 2**30:.1f} GB of memory a process (by one short step)"
         )
 
 
@@ -132,8 +131,8 @@ def measured(config: Config) -> Cost:
     except EOFError:
         child.join()
         raise Refusal(
-            f"A first short step ended by itself (status {child.exitcode}), as where memory runs out; lower --responses "
-            "or --train-layers, or raise --micro-batches."
+            f"A first short step ended by itself (status {child.exitcode}), as where memory runs out; lower "
+            "--responses or --train-layers, or raise --micro-batches."
         ) from None
     finally:
         child.join(1)

@@ -5,7 +5,7 @@ with few comparisons, and with one thing after another broken. Proxy, gold and K
 not sample means, and the KL is to the reference where the run began, whatever reference an arm is charged for.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -94,21 +94,26 @@ def begin(config: Config, cell: Cell, *, prepared: Scores) -> Begun:
     arm, world = arms(config)[cell.arm], Answers()
     scores, leash, settings = prepared[arm.scores], Leash(arm.beta), arm.optimiser
     policy, reference = speakers(config, world)
+    # An arm ten times as long as the others shows as many rows as they do: it moves a tenth as far in a step.
+    every = config.every * max(1, round(cell.steps / config.reinforce.iterations))
+
+    def shown(step: int) -> bool:
+        return step % every == 0 or step == cell.steps - 1
+
     reward = TabularReward(scores.to(config.device))
     state: PPOState | ReinforceState
+    asked = world.prompts(settings.batch, torch.Generator(config.device))  # the same four each time, in order
     if isinstance(settings, PPOConfig):
         generator = stage_generator(cell.seed, "ppo", device=config.device)
         state = PPOState(policy, reference, None, settings, generator, leash)
-        steps = ppo(state, reward, prompts=world.prompts)
+        steps = ppo(state, reward, prompts=lambda *_: asked, exact=shown)
     else:
         generator = stage_generator(cell.seed, "reinforce", device=config.device)
         state = ReinforceState(policy, policy if arm.moving else reference, settings, generator, leash)
         policy.sampler = numpy_sampler(state, cell.seed, n=settings.n)
-        steps = reinforce(state, reward, prompts=world.prompts)
+        steps = reinforce(state, reward, prompts=lambda *_: asked, exact=shown)
     optimum = tilt(world.reference, scores, beta=arm.beta)
-    # An arm ten times as long as the others shows as many rows as they do: it moves a tenth as far in a step.
-    every = config.every * max(1, round(cell.steps / config.reinforce.iterations))
-    return state, watch(cell, state, policy=policy, steps=steps, scores=scores, optimum=optimum, every=every)
+    return state, watch(cell, state, policy=policy, steps=steps, scores=scores, optimum=optimum, shown=shown)
 
 
 def speakers(config: Config, world: Answers) -> tuple[TabularPolicy, TabularPolicy]:
@@ -125,13 +130,13 @@ def standing(policy: TabularPolicy) -> Float[Tensor, "4 8"]:
 
 def watch(
     cell: Cell, state: PPOState | ReinforceState, *, policy: TabularPolicy, steps: Iterator[Step],
-    scores: Float[Tensor, "4 8"], optimum: Float[Tensor, "4 8"], every: int,
+    scores: Float[Tensor, "4 8"], optimum: Float[Tensor, "4 8"],
+    shown: Callable[[int], bool],
 ) -> Iterator[Seen]:  # fmt: skip
     """The cell's steps; every so often, and at the last, exact figures of the policy that drew, before its update."""
     world = Answers()
     while state.step < cell.steps:
-        shown = state.step % every == 0 or state.step == cell.steps - 1
-        now = standing(policy) if shown else None
+        now = standing(policy) if shown(state.step) else None
         step = next(steps)
         if now is None:
             yield Seen(None)

@@ -62,7 +62,7 @@ def readings(
     generator = stage_generator(seed, f"draws beta={beta:g}")
     state = ReinforceState(policy, reference, settings, generator, Leash(beta))
     seen: dict[str, list[Tensor]] = {"proxy": [], "gold": [], "kl": []}
-    steps = reinforce(state, TabularReward(scores.view(-1, ANSWERS)), prompts=every_prompt)
+    steps = reinforce(state, TabularReward(scores.view(-1, ANSWERS)), prompts=every_prompt, exact=lambda _: False)
     for step in range(settings.iterations):
         if step % EVERY == 0 or step == settings.iterations - 1:
             now = policy.table()[:, 0].detach().view(draws, PROMPTS, ANSWERS)

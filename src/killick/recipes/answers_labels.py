@@ -122,7 +122,8 @@ def numpy_sampler(state: ReinforceState, seed: int, *, n: int) -> Callable[[Tens
         rows = log_probs[::n].double().exp().cpu().numpy()
         reached = (rows / rows.sum(1, keepdims=True)).cumsum(1)
         reached /= reached[:, -1:]
-        answers = (rng.random((len(rows), n))[:, :, None] >= reached[:, None]).sum(2)
-        return torch.from_numpy(answers.reshape(-1)).to(log_probs.device)
+        uniform = rng.random((len(rows), n))
+        answers = torch.searchsorted(torch.from_numpy(reached), torch.from_numpy(uniform), right=True)
+        return answers.view(-1).to(log_probs.device)
 
     return choose

@@ -54,7 +54,7 @@ def overview(shown: Shown) -> Picture | None:
     behind = f"the band is one deviation over {seeds} seeds" if seeds > 1 else "the faint line is each iteration"
     wide = 3 if max(len(arm.name) for arm in shown.arms) < 15 else 2
     rows = -(-len(shown.arms) // wide)
-    lengths = [len(arm.steps) for arm in shown.arms]
+    lengths = [int(arm.steps[-1]) + 1 for arm in shown.arms]
 
     def paint(figure: Figure) -> None:
         grid = figure.subplots(2, 2, sharex=True).flatten()

@@ -51,22 +51,23 @@ def table(rows: Any) -> Float[Tensor, "prompt answer"]:
     return torch.tensor(rows, dtype=torch.float64)
 
 
-def point(world: Listed, logprobs: Float[Tensor, "prompt answer"]) -> tuple[float, float]:
-    """KL and gold of one policy."""
-    return float(exact_kl(logprobs, world.reference).mean()), float((logprobs.exp() * world.gold).sum(1).mean())
+def points(world: Listed, logprobs: Float[Tensor, "policy prompt answer"]) -> Points:
+    """KL and gold of each policy."""
+    kl = exact_kl(logprobs, world.reference.expand_as(logprobs)).mean(1)
+    return kl.tolist(), (logprobs.exp() * world.gold).sum(2).mean(1).tolist()
 
 
 def tilted(world: Listed, scores: Float[Tensor, "prompt answer"]) -> Points:
     """The frontier of one reward: no policy with its KL has a higher proxy."""
-    found = [point(world, tilt(world.reference, scores, beta=beta)) for beta in BETAS]
-    return [kl for kl, _ in found], [gold for _, gold in found]
+    leashed = scores / torch.tensor(BETAS[:-1], dtype=scores.dtype)[:, None, None]  # all at once: only score / beta matters
+    optima = tilt(world.reference.expand_as(leashed), leashed, beta=1.0)
+    return points(world, torch.cat((optima, tilt(world.reference, scores, beta=BETAS[-1])[None])))
 
 
 def best_of(world: Listed, scores: Float[Tensor, "prompt answer"]) -> Points:
     """Exact best-of-n, one point for each n."""
     laws = [exact_law(world.reference.exp(), scores, n=n) for n in DRAWN]
-    found = [point(world, law.log()) for law in laws]
-    return [kl for kl, _ in found], [gold for _, gold in found]
+    return points(world, torch.stack(laws).log())
 
 
 def frontier(shown: Shown) -> Picture | None:
@@ -102,8 +103,8 @@ def panel(axes: Axes, world: Listed, *, name: str, curve: Points, arms: list[Arm
     """One reward's frontier with the arms that climb it; returns the lines that every panel has."""
     ceiling = axes.plot(*tilted(world, world.gold), color=INK, linewidth=0.8, linestyle=(0, (4, 2)), label="gold's own")
     line = axes.plot(*curve, color=INK, linewidth=1.2, label="the proxy's")
-    points = best_of(world, world.scores[name])
-    crosses = axes.plot(*points, color=INK, linewidth=0, marker="x", markersize=4, label="best-of-n")
+    chosen = best_of(world, world.scores[name])
+    crosses = axes.plot(*chosen, color=INK, linewidth=0, marker="x", markersize=4, label="best-of-n")
     ends = []
     for index, arm in enumerate(arms):
         look = marks(index) | {"linestyle": "-", "markerfacecolor": "none"}
