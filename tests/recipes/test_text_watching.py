@@ -28,9 +28,9 @@ def watch(prepared: text.Prepared) -> Watch:
 
 
 def test_what_answers_repeat_is_told_in_words() -> None:
-    """`a b c` stands in both; of the four runs of three words three are different."""
-    assert spoken(["a b c d", "x. A b, c"]) == {
-        "distinct": 0.75, "phrase": "a b c", "phrase_share": 1.0, "longest": "a b c", "longest_share": 1.0,
+    """`a b c` stands in both; of the three runs of three words two are different; `x a b c` stands in one."""
+    assert spoken(["a b c", "x. A b, c"]) == {
+        "distinct": 2 / 3, "phrase": "a b c", "phrase_share": 1.0, "longest": "x a b c", "longest_share": 0.5,
     }  # fmt: skip
     assert spoken(["a"]) == {"distinct": 1.0, "phrase": None, "phrase_share": None, "longest": None,
                              "longest_share": None}  # fmt: skip

@@ -84,7 +84,8 @@ class Config:
     workers: int = 0
     fit: FitConfig = FitConfig(steps=200, learning_rate=5e-3, l2=0.1)
     ppo: PPOConfig = PPOConfig(
-        iterations=25, batch=64, epochs=2, minibatches=2, learning_rate=3e-4, value_learning_rate=3e-3
+        iterations=25, batch=64, epochs=2, minibatches=2, learning_rate=3e-4, value_learning_rate=3e-3,
+        adam_betas=(0.9, 0.95),
     )
 
     def quick(self) -> "Config":

@@ -97,7 +97,7 @@ def speaker(
     found = yield from cached("text-vocabulary", settings, build=count)
     trunk = Trunk(model, layers)
     distribution = {"vocabulary": vocabulary, "temperature": temperature, "spoken": found["spoken"]}
-    reference = TopPolicy(trunk, **distribution).requires_grad_(False)
+    reference = TopPolicy(trunk, **distribution).requires_grad_(False).to(trunk.dtype)  # as it was read: half the memory
     return Speaker(trunk, texts, reference, mark, distribution), found["coverage"]
 
 
