@@ -6,7 +6,6 @@ scores has to be said by its weights: see `killick.ops.centring`. Several heads 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from killick.models.encoding import encode_texts
+from killick.models.pretrained import quietly
 from killick.models.prompting import PromptSet
 from killick.models.texts import Prompt, Texts
 from killick.types import Refusal, Rollout
@@ -29,7 +29,7 @@ MEMBERS = "members.safetensors"
 """The heads of an ensemble, beside the model."""
 
 
-class Pooled(NamedTuple):
+class PooledStates(NamedTuple):
     """States of some rows of a rollout."""
 
     rows: Int[Tensor, " some"]
@@ -140,7 +140,7 @@ class PretrainedReward(nn.Module):
         A weight that bfloat16 holds exactly is written so, to half the size: the settings say float32, and so it is
         read again, to the same bit.
         """
-        with quiet():
+        with quietly():
             self.model.save_pretrained(folder, state_dict=compact(self.model.state_dict()))
         if self.members is not None:
             save_file({"weight": self.members.float().cpu().contiguous()}, folder / MEMBERS)
@@ -173,13 +173,13 @@ class PretrainedReward(nn.Module):
         """Scores of rows as `read` gives them, with gradient."""
         return self.score(self.pooled(rollout))
 
-    def batches(self, rollout: Rollout) -> Iterator[Pooled]:
+    def batches(self, rollout: Rollout) -> Iterator[PooledStates]:
         """The pooled states of a rollout of any size, float32, without gradient; rows of like length together."""
         device = self.model.score.weight.device
         lengths = rollout.prompt_mask.sum(1) + rollout.lengths
         for rows in batches(lengths.argsort(stable=True), lengths):
             with torch.no_grad():
-                yield Pooled(rows, self.pooled(moved(narrow(rollout[rows]), device)).float().cpu())
+                yield PooledStates(rows, self.pooled(moved(narrow(rollout[rows]), device)).float().cpu())
 
     def states(self, prompts: Sequence[Prompt], answers: Sequence[Prompt]) -> Float[Tensor, "row hidden"]:
         """The pooled state of each text, float32."""
@@ -239,7 +239,7 @@ def opened(folder: Path, dtype: torch.dtype, **settings: Any) -> tuple[Any, list
     if not (folder / "config.json").is_file():
         raise Refusal(f"{folder} is no folder of a model (it has no config.json).")
     try:
-        with quiet():
+        with quietly():
             config = AutoConfig.from_pretrained(folder, local_files_only=True, **settings)
             loaded: Any = AutoModelForSequenceClassification.from_pretrained(
                 folder, config=config, dtype=dtype, local_files_only=True, output_loading_info=True
@@ -248,22 +248,6 @@ def opened(folder: Path, dtype: torch.dtype, **settings: Any) -> tuple[Any, list
         said = " ".join(str(error).split())[:200]
         raise Refusal(f"{folder} cannot be read as a reward model: {said}") from error
     return loaded[0], sorted(loaded[1]["missing_keys"])
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """No bars and no hints of transformers inside: what is wrong with a folder is told in one sentence of ours."""
-    from transformers.utils import logging
-
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()
 
 
 def read_members(path: Path, *, width: int) -> Float[Tensor, "member hidden"]:
