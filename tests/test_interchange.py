@@ -154,7 +154,7 @@ def test_a_reward_folder_that_trl_trained_scores_here_as_there(other_side: tuple
 
 
 def test_our_reward_folder_scores_the_same_in_transformers(other_side: tuple[Path, dict[str, Any]]) -> None:
-    """One that `killick reward fit` wrote; texts of unequal length in one batch, an empty answer among them, to 1e-5."""
+    """One that `killick reward fit` wrote; texts of unequal length in one batch, one of them empty, to 1e-5."""
     folder, answers = other_side
     scores = PretrainedReward.load(folder / "reward").scores(ASKED, SAID)
     assert_close(torch.tensor(answers["reward"]), scores, atol=1e-5, rtol=0)

@@ -1,4 +1,4 @@
-"""Folders that people name by mistake: whichever command opens them, one sentence names the folder and says what it is."""
+"""Folders that people name by mistake: whichever command opens them, one sentence says what is wrong with them."""
 
 import json
 import shutil
@@ -32,7 +32,7 @@ BROKEN = {
     "cut": "damaged",
     "pickle": "model.safetensors",
     "sizes": "do not fit its config.json: model.embed_tokens.weight is [300, 32], not [200, 32]",
-    "unheard": "nosuch",
+    "unheard": "",
     "mute": "tokenizer",
     "template": "chat template",
 }
