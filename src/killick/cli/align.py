@@ -3,7 +3,7 @@
 import os
 import shlex
 from contextlib import closing
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -35,11 +35,12 @@ def align(given: list[str]) -> None:
     from killick.recipes import align as recipe
     from killick.recipes.align_config import Config
     from killick.recipes.align_start import contents, measured, resolved
+    from killick.recipes.fetching import found
     from killick.rundir.folder import RunFolder
 
     torch.set_num_threads(1)
     options: Any = settings("align", command(Config), given=given, about=ABOUT, known=known(Config))
-    config = resolved(options.config)
+    config = resolved(replace(options.config, model=str(found(options.config.model))))
     out: Path | None = options.out
     begun = out is not None and (out / "config.json").exists()
     workers = config.workers or os.cpu_count() or 1
