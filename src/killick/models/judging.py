@@ -47,6 +47,7 @@ class PretrainedReward(nn.Module):
         texts: tokenizer and frame.
         limit: most tokens of prompt and answer that are read.
         time: tokens of them that are kept free for an answer.
+        closing: what is read behind an answer; the end token unless told.
 
     Attributes:
         members: weights of the heads of an ensemble, a row each; None where there is one head.
@@ -57,7 +58,15 @@ class PretrainedReward(nn.Module):
 
     members: Float[Tensor, "member hidden"] | None
 
-    def __init__(self, model: Any, texts: Texts, *, limit: int | None = None, time: int | None = None):
+    def __init__(
+        self,
+        model: Any,
+        texts: Texts,
+        *,
+        limit: int | None = None,
+        time: int | None = None,
+        closing: Sequence[int] | None = None,
+    ):
         super().__init__()
         head = getattr(model, "score", None)
         if not isinstance(head, nn.Linear):
@@ -75,7 +84,13 @@ class PretrainedReward(nn.Module):
         if self.limit > context:
             raise Refusal(f"The model reads {context} tokens at most, not {self.limit}.")
         model.config.pad_token_id = texts.pad
-        model.config.killick = kept | {"limit": self.limit, "time": self.time, "chat": texts.chat}
+        self.closing = kept.get("closing") if closing is None else list(closing)
+        model.config.killick = kept | {
+            "limit": self.limit,
+            "time": self.time,
+            "chat": texts.chat,
+            "closing": self.closing,
+        }
 
     @classmethod
     def load(cls, folder: Path, *, dtype: torch.dtype = torch.float32) -> "PretrainedReward":
@@ -91,7 +106,10 @@ class PretrainedReward(nn.Module):
                 f"{folder} lacks the weights {', '.join(missing)}; with fresh ones in their place its scores are noise."
             )
         kept = getattr(model.config, "killick", None) or {}
-        found = cls(model, Texts.load(folder, chat=kept.get("chat")))
+        texts = Texts.load(folder, chat=kept.get("chat"))
+        pad = model.config.get_text_config().pad_token_id
+        closing = kept["closing"] if "closing" in kept else foreign_closing(texts, pad=pad)
+        found = cls(model, texts, closing=closing)
         if (folder / MEMBERS).exists():
             found.members = read_members(folder / MEMBERS, width=model.score.in_features).to(dtype)
         return found
@@ -130,7 +148,9 @@ class PretrainedReward(nn.Module):
 
     def read(self, prompts: Sequence[Prompt], answers: Sequence[Prompt]) -> Rollout:
         """Texts as this model reads them."""
-        return encode_texts(prompts, answers, texts=self.texts, limit=self.limit, time=self.time).rollout
+        return encode_texts(
+            prompts, answers, texts=self.texts, limit=self.limit, time=self.time, closing=self.closing
+        ).rollout
 
     def pooled(self, rollout: Rollout) -> Float[Tensor, "batch hidden"]:
         """The state after the last real token of each row, with gradient; rows of any width, padded on either side."""
@@ -188,6 +208,22 @@ class PretrainedReward(nn.Module):
             speaks: the policy's tokenizer.
         """
         return lambda rollout: self.scores(asked.of(rollout), speaks.responses(rollout))
+
+
+def foreign_closing(texts: Texts, *, pad: int | None) -> list[int]:
+    """What stands behind an answer up to where a model that was trained elsewhere reads its score.
+
+    Trainers frame a whole dialogue by its template, whose line break after the end token is then the last token; and
+    `transformers` takes the last token that is no padding, so that with pad = eos a plain text is read before its end.
+
+    Args:
+        texts: the folder's tokenizer.
+        pad: the padding token in the folder's settings.
+    """
+    closing = texts.closing
+    while closing and closing[-1] == pad:
+        closing = closing[:-1]
+    return closing
 
 
 def opened(folder: Path, dtype: torch.dtype, **settings: Any) -> tuple[Any, list[str]]:
