@@ -1,4 +1,4 @@
-"""Layers that learn: the scores of the model itself, in any batch, each row read once, and put back where they belong."""
+"""Layers that learn: the scores of the model itself, in any batch, and put back where they belong."""
 
 from pathlib import Path
 

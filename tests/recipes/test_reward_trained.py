@@ -1,4 +1,4 @@
-"""Trained layers: better than the head where there is more to learn, no worse where there is not, stopped and gone on."""
+"""Trained layers: what validation likes best is kept, never worse than the head there, stopped and gone on."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -96,7 +96,7 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(folder: Path, data: Judged, tmp_
 
 def test_steps_that_make_it_worse_are_dropped(folder: Path, data: Judged, tmp_path: Path) -> None:
     """A rate that breaks everything: the head alone is what comes out."""
-    judge, facts, events = fitted(folder, data, tmp_path / "rm", learning_rate=3.0, epochs=0.5)
+    _, facts, events = fitted(folder, data, tmp_path / "rm", learning_rate=3.0, epochs=0.5)
     assert facts is not None
     assert facts["best_step"] == 0
     assert "No step was better" in events[-1].text

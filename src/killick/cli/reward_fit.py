@@ -45,7 +45,7 @@ class Fit:
 
     Attributes:
         prefs: a preference file.
-        model: folder of the language model to build on.
+        model: folder of the language model to build on, or the name of one that killick models get has fetched.
         out: a new folder for the reward model. Of a world: without it nothing is kept.
         from_store: labels in place of a file: an SQLite file or a postgresql:// URL, as killick label keeps them.
         world: whose samples were labelled: arithmetic, emphasis or answers.
@@ -131,6 +131,7 @@ def fit_text(asked: Fit, model: Path, *, out: Path) -> None:
     import torch
 
     from killick.models.judging import PretrainedReward
+    from killick.recipes.fetching import found as found_model
     from killick.recipes.reward_data import Reading, judge_rows
     from killick.recipes.reward_files import check_out, fit_head, save
     from killick.recipes.reward_trained import fit_trained, forget
@@ -142,7 +143,7 @@ def fit_text(asked: Fit, model: Path, *, out: Path) -> None:
     device = find_device(asked.device)
     found = source(asked)
     judge = PretrainedReward.begin(
-        model, limit=asked.max_length, time=asked.answer_length, dtype=getattr(torch, asked.dtype),
+        found_model(model), limit=asked.max_length, time=asked.answer_length, dtype=getattr(torch, asked.dtype),
         chat={"auto": None, "on": True, "off": False}[asked.chat],
     ).to(device)  # fmt: skip
     reading = Reading(
