@@ -1,6 +1,5 @@
 """Before an alignment run begins: what auto means for this model, what the files hold, and what the run will cost."""
 
-import hashlib
 import multiprocessing
 import resource
 import sys
@@ -8,7 +7,6 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -18,6 +16,7 @@ from killick.models.layers import unlike
 from killick.recipes import align
 from killick.recipes.align_config import Config
 from killick.recipes.align_watch import placed
+from killick.recipes.contents import digests
 from killick.recipes.settings import find_device
 from killick.stopwatch import stopwatch
 from killick.types import Refusal
@@ -39,8 +38,9 @@ def resolved(config: Config) -> Config:
     layers = config.train_layers
     if layers == "auto":
         depth = shape.get_text_config().num_hidden_layers
-        layered = device == "cpu" and unlike(SimpleNamespace(config=shape)) is None  # type: ignore[arg-type]
-        layers = max(1, min(TOP, depth // 2)) if layered else "full"
+        shell: Any = torch.nn.Module()  # a model without a weight, to ask about its layout
+        shell.config = shape
+        layers = max(1, min(TOP, depth // 2)) if device == "cpu" and unlike(shell) is None else "full"
     dtype = config.dtype
     if dtype == "auto":
         dtype = "float32" if layers == "full" else "bfloat16"
@@ -69,18 +69,7 @@ def contents(config: Config) -> dict[str, str]:
     """What stands behind each path, as a short digest: a run is not taken up with another model or other prompts."""
     named = {"model": config.model, "prompts": config.prompts, "gold": config.gold or ""}
     named |= {f"reward {spec}": spec for spec in config.reward}
-    return {name: digest(Path(spec)) for name, spec in named.items() if spec and Path(spec).exists()}
-
-
-def digest(path: Path) -> str:
-    """Twelve hex digits over a file, or over the files of a folder and their names."""
-    total = hashlib.sha256()
-    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
-        if file.is_file():
-            total.update(f"{file.name if path.is_dir() else ''}\0".encode())
-            with file.open("rb") as stream:
-                total.update(hashlib.file_digest(stream, "sha256").digest())
-    return total.hexdigest()[:12]
+    return digests(named)
 
 
 @dataclass(frozen=True)
