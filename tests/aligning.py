@@ -7,7 +7,11 @@ from killick.recipes.align_config import Config
 from llamas import llama_folder
 
 NOUNS = "lamp park bird chair song film book cake train house garden river stone wall road bridge".split()
-STARTS = ("My honest review of the {}: I thought it", "Dear diary, the {}", "To be fair to the {}, I have to say that it")
+STARTS = (
+    "My honest review of the {}: I thought it",
+    "Dear diary, the {}",
+    "To be fair to the {}, I have to say that it",
+)
 
 
 def letters(text: str) -> float:

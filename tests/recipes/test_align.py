@@ -248,7 +248,9 @@ def test_dialogues_need_a_template(place: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pad", ["<|im_end|>", None])
-def test_a_model_that_pads_with_its_end_token_or_not_at_all_trains_as_any_other(tmp_path: Path, pad: str | None) -> None:
+def test_a_model_that_pads_with_its_end_token_or_not_at_all_trains_as_any_other(
+    tmp_path: Path, pad: str | None
+) -> None:
     """O-20: end tokens are counted by the sampler, never by the padding."""
     told = tell(align, tiny(setting(tmp_path, pad=pad), steps=2, tokens=30))
     for row in told.rows:

@@ -87,9 +87,7 @@ def test_what_the_model_cannot_read_is_refused_at_once_or_left_out() -> None:
 
 
 def test_dialogues_need_a_template() -> None:
-    dialogue = replace(
-        pair("x", "good", "that"), prompt=(Turn("user", "a"), Turn("assistant", "b"), Turn("user", "c"))
-    )
+    dialogue = replace(pair("x", "good", "that"), prompt=(Turn("user", "a"), Turn("assistant", "b"), Turn("user", "c")))
     assert len(read([*pairs(30), dialogue]).preference) == 121
     with pytest.raises(Refusal, match=r"first at line 121: A dialogue needs a tokenizer with a chat template"):
         read([*pairs(30), dialogue], template=False)

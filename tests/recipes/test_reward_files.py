@@ -105,7 +105,9 @@ def test_the_saved_folder_gives_the_same_bits_in_a_new_process(folder: Path, tmp
         "import sys, json, pathlib; from killick.models.judging import PretrainedReward;"
         f"print(json.dumps(PretrainedReward.load(pathlib.Path(sys.argv[1])).scores({prompts!r}, {answers!r}).tolist()))"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "rm")], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "rm")], capture_output=True, text=True, check=True
+    )
     assert json.loads(done.stdout) == judge.scores(prompts, answers).tolist()
     assert json.loads((tmp_path / "rm" / "results.json").read_text()) == facts
     assert json.loads((tmp_path / "rm" / "learned_prompts.json").read_text()) == data.learned

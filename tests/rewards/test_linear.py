@@ -30,9 +30,7 @@ def problem(pairs: int, *, features: int = 6, noise: float = 1.0) -> tuple[Tenso
     first, second = torch.arange(0, 2 * pairs, 2), torch.arange(1, 2 * pairs, 2)
     chance = torch.sigmoid((states[first, 0] - states[second, 0]) / noise)
     won = torch.rand(pairs, generator=draws) < chance
-    return states, Preference.hard(
-        rows(2 * pairs), torch.where(won, first, second), torch.where(won, second, first)
-    )
+    return states, Preference.hard(rows(2 * pairs), torch.where(won, first, second), torch.where(won, second, first))
 
 
 def test_the_mean_score_of_the_training_states_is_zero_whatever_the_weights() -> None:

@@ -56,9 +56,7 @@ class HeadConfig:
             raise Refusal(f"--members must lie in 1..1000, not {self.members}.")
 
 
-def fit_head(
-    judge: PretrainedReward, judged: Judged, *, config: HeadConfig
-) -> Generator[Event, None, dict[str, Any]]:
+def fit_head(judge: PretrainedReward, judged: Judged, *, config: HeadConfig) -> Generator[Event, None, dict[str, Any]]:
     """Fit a linear head (or several) on the frozen model's states, put it into the model, and judge it.
 
     Scores have mean 0 and deviation 1 over the responses that were learned from.

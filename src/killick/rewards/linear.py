@@ -54,7 +54,11 @@ class Scale:
 
 
 def optimum(
-    read: Float[Tensor, "row feature"], pairs: Preference, *, l2: float, centre: float = 0.0,
+    read: Float[Tensor, "row feature"],
+    pairs: Preference,
+    *,
+    l2: float,
+    centre: float = 0.0,
     times: Int[Tensor, " group"] | None = None,
 ) -> Float[Tensor, " feature"]:
     """The weights at which the fit of a linear head ends; each ranking counts as one (O-06).
@@ -91,7 +95,11 @@ def mean_loss(scores: Float[Tensor, " row"], pairs: Preference) -> float:
 
 
 def choose_l2(
-    read: Float[Tensor, "row feature"], pairs: Preference, *, validation: Preference, centre: float = 0.0,
+    read: Float[Tensor, "row feature"],
+    pairs: Preference,
+    *,
+    validation: Preference,
+    centre: float = 0.0,
     l2s: Sequence[float] = L2S,
 ) -> tuple[float, dict[float, float]]:
     """The decay whose fit has the least loss on pairs that it did not learn from, and the loss of each.
