@@ -10,6 +10,7 @@ import torch
 from killick.models.asking import Unread
 from killick.models.asking_pretrained import AskingPretrained
 from killick.models.judging import PretrainedReward
+from killick.recipes.fetching import found
 from killick.refusal import Refusal
 from killick.web.practice import Judge, Speak
 
@@ -37,7 +38,7 @@ def speaks(folders: Sequence[Path], *, taken: Sequence[str]) -> dict[str, Speak]
     Raises:
         Refusal: where a folder holds none, or its name is taken.
     """
-    return named(folders, AskingPretrained.load, flag="--model", taken=taken)
+    return named([found(folder) for folder in folders], AskingPretrained.load, flag="--model", taken=taken)
 
 
 def judges(folders: Sequence[Path], *, taken: Sequence[str]) -> dict[str, Judge]:

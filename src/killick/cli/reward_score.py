@@ -19,8 +19,8 @@ ABOUT = """What one or several reward models give each text of a file.
 
 FILE has the columns prompt and response (or responses, a list), or is a preference file, of which every response is
 scored; it ends in .jsonl, .csv (either with .gz behind it) or .parquet. A prompt or a response may be a text or a list
-of messages. DIR is the folder of killick reward fit, or any AutoModelForSequenceClassification with one label. Scores of
-two models lie on scales of their own: compare the order, not the numbers."""
+of messages. DIR is the folder of killick reward fit, or any AutoModelForSequenceClassification with one label. Scores
+of two models lie on scales of their own: compare the order, not the numbers."""
 TEXTS = 20
 """Texts in the table; --out has them all."""
 

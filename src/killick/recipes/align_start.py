@@ -7,7 +7,6 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -39,8 +38,9 @@ def resolved(config: Config) -> Config:
     layers = config.train_layers
     if layers == "auto":
         depth = shape.get_text_config().num_hidden_layers
-        layered = device == "cpu" and unlike(SimpleNamespace(config=shape)) is None  # type: ignore[arg-type]
-        layers = max(1, min(TOP, depth // 2)) if layered else "full"
+        shell: Any = torch.nn.Module()  # a model without a weight, to ask about its layout
+        shell.config = shape
+        layers = max(1, min(TOP, depth // 2)) if device == "cpu" and unlike(shell) is None else "full"
     dtype = config.dtype
     if dtype == "auto":
         dtype = "float32" if layers == "full" else "bfloat16"

@@ -105,9 +105,7 @@ def kept_gain(seen: Sequence[Point]) -> str:
     if end - start < -NOISE * last.gain_error:
         return f"{went}: people would like the answers less than before. This is over-optimisation; shorten the leash."
     if peak - start <= NOISE * top.gain_error:
-        return (
-            f"{went}, no further than its noise: what the reward pays for is not what gold wants, or too little of it."
-        )
+        return f"{went}, no further than the noise of these held-out prompts ({NOISE * top.gain_error:.2f})."
     if peak - end > NOISE * apart and peak - end >= (peak - start) / 2:
         return (
             f"{went}, after {peak:+.2f} at {where}: it lost at least half of its gain while the proxy climbed on. This "

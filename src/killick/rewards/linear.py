@@ -49,7 +49,7 @@ class Scale:
         return scaled - (scaled @ self.mean)[:, None] * self.mean
 
     def folded(self, weights: Float[Tensor, " feature"]) -> Float[Tensor, " feature"]:
-        """Weights on states as they are: folded(w) . state = w . read(state)."""
+        """The weights that give states as they are the score that `weights` give them read."""
         return (weights - (weights @ self.mean) * self.mean) / self.deviation
 
 
@@ -115,7 +115,7 @@ def choose_l2(
     return min(losses, key=losses.__getitem__), losses
 
 
-def members(
+def resampled(
     read: Float[Tensor, "row feature"], pairs: Preference, *, units: Int[Tensor, " pair"], count: int, l2: float,
     centre: float, generator: torch.Generator,
 ) -> Iterator[Float[Tensor, " feature"]]:  # fmt: skip

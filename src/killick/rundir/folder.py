@@ -24,6 +24,10 @@ BESIDE = ("samples.jsonl", "timing.jsonl")
 """What a cell keeps beside its ledger."""
 
 
+class InUse(Refusal):
+    """Another process holds what was asked for."""
+
+
 class Lock:
     """A file that one process holds; the system lets go of it when that process dies, however it dies (O-49).
 
@@ -32,7 +36,7 @@ class Lock:
         wait: seconds to wait for another holder.
 
     Raises:
-        Refusal: naming the process that holds it.
+        InUse: naming the process that holds it.
     """
 
     def __init__(self, path: Path, wait: float = 0.0):
@@ -46,7 +50,7 @@ class Lock:
                 holder = os.pread(self.descriptor, 32, 0).decode().strip() or "another process"
                 if time.monotonic() >= until:
                     os.close(self.descriptor)
-                    raise Refusal(f"{path.parent} is in use by process {holder}; wait for it or stop it.") from error
+                    raise InUse(f"{path.parent} is in use by process {holder}; wait for it or stop it.") from error
                 time.sleep(0.05)
         os.ftruncate(self.descriptor, 0)
         os.pwrite(self.descriptor, f"{os.getpid()}\n".encode(), 0)
