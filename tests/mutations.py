@@ -48,7 +48,7 @@ MUTATIONS = [
     ("masked.py", "mean.abs()", "mean", "floor that ignores negative means"),
     ("masked.py", "torch.where(mask, scaled + mean, 0.0)", "scaled + mean", "kept mean lands on padding"),
     ("logprobs.py", "else logits / temperature", "else logits * temperature", "temperature upside down"),
-    ("logprobs.py", "logits if temperature == 1.0 else logits / temperature", "logits", "temperature dropped"),
+    ("logprobs.py", "if temperature != 1.0:", "if temperature == 0:", "temperature dropped"),
     (
         "logprobs.py",
         "logits if logits.dtype == torch.float64 else logits.float()",
@@ -57,7 +57,7 @@ MUTATIONS = [
     ),
     ("logprobs.py", "logits < kth_largest", "logits <= kth_largest", "the k-th token is barred"),
     ("logprobs.py", "(before < top_p)", "(before <= top_p + 1e-3)", "the nucleus takes one token too many"),
-    ("logprobs.py", "before = shares.cumsum(-1) - shares", "before = shares.cumsum(-1)", "the nucleus ends too early"),
+    ("logprobs.py", "before = reached - shares", "before = reached", "the nucleus ends too early"),
     ("logprobs.py", "if forbidden:", "if len(forbidden) > 1:", "a single forbidden token allowed"),
     (
         "logprobs.py",
@@ -66,8 +66,8 @@ MUTATIONS = [
         "0 times infinity in the entropy",
     ),
     ("logprobs.py", "right=True", "right=False", "a leading token of probability 0 at a uniform number of 0"),
-    ("logprobs.py", "uniform * cumulative[:, -1:]", "uniform", "the last sum taken for exactly 1"),
-    ("logprobs.py", ".clamp(max=log_probs.shape[-1] - 1)", "", "NaN row drawn outside the vocabulary"),
+    ("logprobs.py", "above(cumulative, uniform * cumulative[:, -1:])", "above(cumulative, uniform)", "the last sum taken for exactly 1"),
+    ("logprobs.py", "right=True).clamp(max=cumulative.shape[1] - 1)", "right=True)", "NaN row drawn outside the vocabulary"),
     ("kl.py", ".clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)", ".clamp(max=LOG_RATIO_LIMIT)", "only one side bounded"),
     (
         "kl.py",

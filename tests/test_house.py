@@ -80,6 +80,7 @@ def test_public_names_are_sorted_and_complete() -> None:
     }  # fmt: skip
     private |= {"Block", "Cache", "Collected", "FitStep", "Leashed", "RewardModel", "Rows", "SFTStep", "Targets"}
     private |= {"BadField", "FormSpec", "Scanned", "Split", "Strict", "Summary", "Written"}
+    private |= {"PooledStates", "Scale", "resampled"}
     private |= {"csv_records", "json_records", "lines", "parquet_records", "picked", "records", "replacing"}
     for room in ("algorithms", "models", "preferences", "rewards", "worlds"):
         for path in (SOURCE / room).glob("*.py"):

@@ -108,7 +108,12 @@ class Clock:
         if self.seen < 2:
             return "-"
         seconds = (time.monotonic() - self.began) / (self.seen - 1) * (self.total - self.seen)
-        return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+        return duration(seconds)
+
+
+def duration(seconds: float) -> str:
+    """A time span, short."""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 def number(value: float | None) -> str:

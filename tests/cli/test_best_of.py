@@ -113,7 +113,10 @@ def test_noise_is_not_told_as_a_turn(killick: Command, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (["--reward", "rubric:score"], ["candidates PATH"]),
+        (["--reward", "rubric:score"], ["--candidates FILE, or --model DIR with --prompts FILE"]),
+        (["--candidates", "mails.jsonl"], ["Name what chooses: --reward DIR"]),
+        (["--candidates", "mails.jsonl", "--reward", "vader", "--n", "4"], ["--n draws answers of a --model"]),
+        (["--candidates", "mails.jsonl", "--reward", "vader", "--gold", "people"], ["--gold people is for answers"]),
         (["--candidates", "nowhere.csv", "--reward", "rubric:score"], ["nowhere.csv cannot be read"]),
         (["--candidates", "rubric.py", "--reward", "rubric:score"], ["Line 1 names no response"]),
         (["--candidates", "mails.jsonl", "--reward", "rubric:scor"], ["is it score?"]),

@@ -355,3 +355,48 @@ def test_with_a_stream_for_each_row_no_row_depends_on_those_beside_it() -> None:
     alone = [int(draw(log_probs[row : row + 1], torch.Generator().manual_seed(row))) for row in range(6)]
     assert drawn([0, 1, 2, 3, 4, 5]) == alone
     assert drawn([5, 0, 3]) == [alone[5], alone[0], alone[3]]
+
+
+# Wide vocabularies, where a block is found first
+
+
+def wide(count: int, vocab: int = 5000) -> Tensor:
+    """Rows of very uneven shares, most tokens of the first row impossible."""
+    logits = 4 * torch.randn(count, vocab, generator=torch.Generator().manual_seed(0))
+    logits[0, 3:] = -torch.inf
+    logits[0, 4321] = 0.0
+    return logits.log_softmax(-1)
+
+
+def test_a_wide_draw_is_the_first_token_above_its_height() -> None:
+    """Beside one cumulative sum in float64: the same token, or a neighbour where the height is a rounding away."""
+    log_probs = wide(200)
+    found = draw(log_probs, torch.Generator().manual_seed(1))
+    uniform = torch.rand(200, 1, generator=torch.Generator().manual_seed(1)).double()
+    cumulative = log_probs.double().exp().cumsum(-1)
+    below = cumulative.gather(1, (found[:, None] - 1).clamp(min=0)).where(found[:, None] > 0, 0.0)
+    assert bool((below <= uniform + 1e-6).all())
+    assert bool((cumulative.gather(1, found[:, None]) >= uniform - 1e-6).all())
+    assert float((found == torch.searchsorted(cumulative, uniform, right=True)[:, 0]).float().mean()) > 0.99
+
+
+def test_wide_draws_come_as_often_as_they_should_and_impossible_ones_never() -> None:
+    """40,000 draws from (.5, .3, .2) at tokens 10, 3000 and 4999: within 4.5 deviations, nothing else."""
+    logits = torch.full((5000,), -torch.inf)
+    places, shares = torch.tensor([10, 3000, 4999]), torch.tensor([0.5, 0.3, 0.2])
+    logits[places] = shares.log()
+    drawn = draw(logits.expand(40_000, -1), torch.Generator().manual_seed(2))
+    counts = torch.bincount(drawn, minlength=5000)
+    assert int(counts[places].sum()) == 40_000
+    spread = (shares * (1 - shares) / 40_000).sqrt()
+    assert bool(((counts[places] / 40_000 - shares).abs() < 4.5 * spread).all())
+
+
+def test_wide_rows_draw_from_streams_of_their_own_and_nan_stays_inside() -> None:
+    """A row alone draws what it draws in company; a row of NaN gives some token."""
+    log_probs = wide(4)
+    streams = [torch.Generator().manual_seed(seed) for seed in range(4)]
+    together = draw(log_probs, streams)
+    alone = [draw(log_probs[row : row + 1], torch.Generator().manual_seed(row)) for row in range(4)]
+    assert together.tolist() == torch.cat(alone).tolist()
+    assert 0 <= int(draw(torch.full((1, 5000), math.nan), torch.Generator().manual_seed(0))) < 5000

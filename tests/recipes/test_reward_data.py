@@ -25,7 +25,7 @@ def read(rows: list[PreferenceRow], *, template: bool = True, **settings: Any) -
 def test_each_response_is_listed_once_and_all_pairs_of_a_prompt_are_on_one_side() -> None:
     """O-12: the side is that of the prompt's text and the seed, as `killick prefs split` has it."""
     rows = pairs(30)
-    judged = read(rows + [pair(rows[0].prompt[0].content.upper() + " ", "more", "that")])
+    judged = read([*rows, pair(rows[0].prompt[0].content.upper() + " ", "more", "that")])
     assert len(judged.preference) == 121
     assert len(judged.preference.rollout) == len(judged.texts) == len(set(judged.texts))
     for number, (chosen, unit) in enumerate(zip(judged.preference.chosen.tolist(), judged.unit.tolist(), strict=True)):
@@ -41,7 +41,7 @@ def test_each_response_is_listed_once_and_all_pairs_of_a_prompt_are_on_one_side(
 def test_pairs_that_are_equal_after_truncation_are_left_out_and_counted() -> None:
     """O-04: the difference lies past the tokens that are read; and a pair of one text twice."""
     long = "good " * 60
-    rows = pairs(30) + [pair("x", long + "more", long + "that"), pair("x", "same", "same")]
+    rows = [*pairs(30), pair("x", long + "more", long + "that"), pair("x", "same", "same")]
     judged = read(rows)
     assert judged.counts["equal responses"] == 2
     assert len(judged.preference) == 120
@@ -87,9 +87,7 @@ def test_what_the_model_cannot_read_is_refused_at_once_or_left_out() -> None:
 
 
 def test_dialogues_need_a_template() -> None:
-    dialogue = replace(
-        pair("x", "good", "that"), prompt=(Turn("user", "a"), Turn("assistant", "b"), Turn("user", "c"))
-    )
+    dialogue = replace(pair("x", "good", "that"), prompt=(Turn("user", "a"), Turn("assistant", "b"), Turn("user", "c")))
     assert len(read([*pairs(30), dialogue]).preference) == 121
     with pytest.raises(Refusal, match=r"first at line 121: A dialogue needs a tokenizer with a chat template"):
         read([*pairs(30), dialogue], template=False)

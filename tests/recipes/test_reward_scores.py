@@ -46,7 +46,7 @@ def test_texts_of_every_layout(tmp_path: Path) -> None:
 )
 def test_bad_rows_are_told_with_their_line(tmp_path: Path, line: str, words: str) -> None:
     (tmp_path / "texts.jsonl").write_text('{"prompt": "a", "response": "b"}\n' + line + "\n")
-    with pytest.raises(Refusal, match="1 bad row .*line 2.*nothing was scored") as told:
+    with pytest.raises(Refusal, match=r"1 bad row .*line 2.*nothing was scored") as told:
         read_texts(tmp_path / "texts.jsonl")
     assert words in str(told.value)
 

@@ -17,7 +17,9 @@ def test_a_file_with_its_lines(tmp_path: Path) -> None:
     source = from_file(written(tmp_path / "prefs.jsonl", pairs(3)))
     assert (source.kind, len(source.placed), source.placed[4].where) == ("pairs", 12, "line 5")
     assert source.verdicts() == []
-    (tmp_path / "bad.jsonl").write_text('{"prompt": "a", "chosen": "b", "rejected": "c"}\n{"prompt": 1, "chosen": "b"}\n')
+    (tmp_path / "bad.jsonl").write_text(
+        '{"prompt": "a", "chosen": "b", "rejected": "c"}\n{"prompt": 1, "chosen": "b"}\n'
+    )
     with pytest.raises(BadRows, match="1 bad row"):
         from_file(tmp_path / "bad.jsonl")
     source = from_file(tmp_path / "bad.jsonl", skip_bad=True)

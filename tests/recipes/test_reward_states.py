@@ -1,4 +1,4 @@
-"""States of responses: the same as read at once, from the cache the second time, and a word beforehand where it is long."""
+"""States of responses: the same as read at once, from the cache the second time, a word beforehand where it is long."""
 
 from collections.abc import Generator
 from pathlib import Path
@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from torch.testing import assert_close
 
 from killick.models.judging import PretrainedReward
 from killick.recipes.ledger import Note
 from killick.recipes.reward_states import Progress, estimate_words, ids_mark, read_states
 from killick.rundir.cache import entries
+from killick.types import Rollout
 from llamas import llama_folder
 
 PROMPTS, ANSWERS = ["Hi", "My honest review"] * 5, ["good" * number for number in range(1, 11)]
@@ -51,7 +53,12 @@ def test_what_was_read_is_not_read_again(judge: PretrainedReward, monkeypatch: p
     work.close()
     read: list[int] = []
     pooled = judge.pooled
-    monkeypatch.setattr(judge, "pooled", lambda rows: read.append(len(rows)) or pooled(rows))
+
+    def counted(rows: Rollout) -> Tensor:
+        read.append(len(rows))
+        return pooled(rows)
+
+    monkeypatch.setattr(judge, "pooled", counted)
     _, states = run(read_states(judge, rollout))
     assert sum(read) == 6
     _, again = run(read_states(judge, rollout))

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from killick.rewards.fit import FitConfig, FitState, fit
 from killick.rewards.head import Head
-from killick.rewards.linear import FEWEST, L2, L2S, Scale, choose_l2, mean_loss, members, optimum
+from killick.rewards.linear import FEWEST, L2, L2S, Scale, choose_l2, mean_loss, optimum, resampled
 from killick.types import Preference, Refusal, Rollout
 
 
@@ -30,9 +30,7 @@ def problem(pairs: int, *, features: int = 6, noise: float = 1.0) -> tuple[Tenso
     first, second = torch.arange(0, 2 * pairs, 2), torch.arange(1, 2 * pairs, 2)
     chance = torch.sigmoid((states[first, 0] - states[second, 0]) / noise)
     won = torch.rand(pairs, generator=draws) < chance
-    return states, Preference.hard(
-        rows(2 * pairs), torch.where(won, first, second), torch.where(won, second, first)
-    )
+    return states, Preference.hard(rows(2 * pairs), torch.where(won, first, second), torch.where(won, second, first))
 
 
 def test_the_mean_score_of_the_training_states_is_zero_whatever_the_weights() -> None:
@@ -56,13 +54,12 @@ def test_it_is_where_the_stepwise_fit_goes() -> None:
     label, margin = pairs.label.clone(), pairs.margin.clone()
     label[0], margin[1] = 0.5, 0.7
     pairs = replace(pairs, label=label, margin=margin)
-    head = Head(lambda rollout: states[rollout.responses[:, 0]], torch.nn.Linear(6, 1, bias=False))
+    layer = torch.nn.Linear(6, 1, bias=False)
+    head = Head(lambda rollout: states[rollout.responses[:, 0]], layer)
     config = FitConfig(steps=1500, learning_rate=0.01, l2=0.05, centre=0.02)
     for _ in fit(FitState(head, config, seeded()), pairs):
         pass
-    assert_close(
-        optimum(states, pairs, l2=0.05, centre=0.02).float(), head.network.weight[0].detach(), atol=2e-4, rtol=0
-    )
+    assert_close(optimum(states, pairs, l2=0.05, centre=0.02).float(), layer.weight[0].detach(), atol=2e-4, rtol=0)
 
 
 def test_a_long_ranking_weighs_no_more_than_a_pair() -> None:
@@ -94,7 +91,7 @@ def test_members_differ_and_the_same_generator_gives_the_same() -> None:
     states, pairs = problem(40)
     units = torch.arange(40) // 2
     one, two = (
-        list(members(states, pairs, units=units, count=3, l2=0.1, centre=0.0, generator=seeded(5))) for _ in range(2)
+        list(resampled(states, pairs, units=units, count=3, l2=0.1, centre=0.0, generator=seeded(5))) for _ in range(2)
     )
     assert all(torch.equal(a, b) for a, b in zip(one, two, strict=True))
     assert float((one[0] - one[1]).abs().max()) > 0.01
@@ -107,7 +104,7 @@ def test_all_pairs_of_a_prompt_are_drawn_together() -> None:
     units = torch.tensor([0] * 6 + [1] * 6)
     whole = optimum(states, pairs, l2=0.1)
     alone = [optimum(states, pairs.pairs(units == unit), l2=0.1) for unit in (0, 1)]
-    for member in members(states, pairs, units=units, count=8, l2=0.1, centre=0.0, generator=seeded()):
+    for member in resampled(states, pairs, units=units, count=8, l2=0.1, centre=0.0, generator=seeded()):
         assert any(torch.allclose(member, fitted, atol=1e-8) for fitted in (whole, *alone))
 
 

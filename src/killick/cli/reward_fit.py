@@ -25,8 +25,8 @@ PREFS is any preference file (killick prefs --help shows the forms): pairs, rank
 prompts are split by their text into three parts: one to learn from, one to choose by, and one that is only asked at the
 end. Pairs of a ranking are averaged first; a tie teaches one half; answers that the model cannot tell apart are left
 out and counted. DIR of --model is a folder of any transformers language model; the reward model is the same model with
-one output, and its folder opens in transformers (AutoModelForSequenceClassification). Scores have mean 0 and deviation 1
-over the answers that were learned from.
+one output, and its folder opens in transformers (AutoModelForSequenceClassification). Scores have mean 0 and
+deviation 1 over the answers that were learned from.
 
 --train head fits a linear head to the frozen model's states: each answer is read once, then the fit takes seconds.
 
@@ -175,7 +175,8 @@ def described(asked: Fit, found: "Source", *, judge: Any) -> dict[str, Any]:
     return {
         "kind": "reward model on text", "killick": version("killick"), "source": found.name, "form": found.kind,
         "model": str(asked.model), "judgements": len(found.placed), "seed": asked.seed, "shares": list(asked.shares),
-        "ties_teach": asked.ties, "limit": judge.limit, "time": judge.time, "chat": judge.texts.chat, "dtype": asked.dtype,
+        "ties_teach": asked.ties, "limit": judge.limit, "time": judge.time, "chat": judge.texts.chat,
+        "dtype": asked.dtype,
     }  # fmt: skip
 
 
@@ -203,7 +204,8 @@ def before_lines(found: "Source", judged: Any, *, asked: Fit) -> list[str]:
     lines = [f"{found.name}: {plural(len(found.placed), 'judgement')} ({found.kind}); {sides} (seed {asked.seed})."]
     told = {**found.left, **judged.counts}
     if told:
-        lines.append("Left out or cut: " + ", ".join(f"{count:,} {what}" for what, count in told.items()) + ".")
+        words = ", ".join(f"{count:,} {what}" for what, count in told.items())
+        lines.append(f"Left out or cut: {words}.")
     return lines
 
 

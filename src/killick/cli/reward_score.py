@@ -19,8 +19,8 @@ ABOUT = """What one or several reward models give each text of a file.
 
 FILE has the columns prompt and response (or responses, a list), or is a preference file, of which every response is
 scored; it ends in .jsonl, .csv (either with .gz behind it) or .parquet. A prompt or a response may be a text or a list
-of messages. DIR is the folder of killick reward fit, or any AutoModelForSequenceClassification with one label. Scores of
-two models lie on scales of their own: compare the order, not the numbers."""
+of messages. DIR is the folder of killick reward fit, or any AutoModelForSequenceClassification with one label. Scores
+of two models lie on scales of their own: compare the order, not the numbers."""
 TEXTS = 20
 """Texts in the table; --out has them all."""
 
@@ -53,7 +53,9 @@ def score(given: list[str]) -> None:
         raise Refusal("killick reward score takes the folder of a reward model (or several) and then a file.")
     *folders, file = options.paths
     if file.is_dir():
-        raise Refusal(f"The last word is the file to be scored, and {file} is a folder; see killick reward score --help.")
+        raise Refusal(
+            f"The last word is the file to be scored, and {file} is a folder; see killick reward score --help."
+        )
     import torch
 
     from killick.models.judging import PretrainedReward
@@ -101,7 +103,9 @@ def table(told: Sequence[dict[str, Any]], *, file: Path) -> dict[str, Any]:
         spread = f"{values.mean():.3f} on average, deviation {values.std(correction=0):.3f}"
         words.append(f"{column}: {spread}, lowest at line {low}, highest at line {high}.")
     note = " ".join(words) + (f" The first {TEXTS} of {len(told):,} are shown." if len(told) > TEXTS else "")
-    rows = [[row["line"], short(row["prompt"]), short(row["response"]), *(row[name] for name in columns)] for row in told]
+    rows = [
+        [row["line"], short(row["prompt"]), short(row["response"]), *(row[name] for name in columns)] for row in told
+    ]
     return {"title": str(file), "note": note, "columns": ["line", "prompt", "response", *columns], "rows": rows[:TEXTS]}
 
 

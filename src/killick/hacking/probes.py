@@ -74,7 +74,7 @@ def phrases(text: str) -> set[Run]:
 def typical_phrases(pairs: Sequence[tuple[str, str]], *, count: int = 10) -> list[Phrase]:
     """The phrases most typical of chosen answers, the surest first; none is a part of another.
 
-    What stands as often in rejected answers is not typical.
+    It has two words or more, and what stands as often in rejected answers is not typical.
 
     Args:
         pairs: chosen and rejected answer to one prompt.

@@ -6,7 +6,6 @@ scores has to be said by its weights: see `killick.ops.centring`. Several heads 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from killick.models.encoding import encode_texts
+from killick.models.pretrained import quietly
 from killick.models.prompting import PromptSet
 from killick.models.texts import Prompt, Texts
 from killick.types import Refusal, Rollout
@@ -29,7 +29,7 @@ MEMBERS = "members.safetensors"
 """The heads of an ensemble, beside the model."""
 
 
-class Pooled(NamedTuple):
+class PooledStates(NamedTuple):
     """States of some rows of a rollout."""
 
     rows: Int[Tensor, " some"]
@@ -47,6 +47,7 @@ class PretrainedReward(nn.Module):
         texts: tokenizer and frame.
         limit: most tokens of prompt and answer that are read.
         time: tokens of them that are kept free for an answer.
+        closing: what is read behind an answer; the end token unless told.
 
     Attributes:
         members: weights of the heads of an ensemble, a row each; None where there is one head.
@@ -57,7 +58,15 @@ class PretrainedReward(nn.Module):
 
     members: Float[Tensor, "member hidden"] | None
 
-    def __init__(self, model: Any, texts: Texts, *, limit: int | None = None, time: int | None = None):
+    def __init__(
+        self,
+        model: Any,
+        texts: Texts,
+        *,
+        limit: int | None = None,
+        time: int | None = None,
+        closing: Sequence[int] | None = None,
+    ):
         super().__init__()
         head = getattr(model, "score", None)
         if not isinstance(head, nn.Linear):
@@ -75,7 +84,13 @@ class PretrainedReward(nn.Module):
         if self.limit > context:
             raise Refusal(f"The model reads {context} tokens at most, not {self.limit}.")
         model.config.pad_token_id = texts.pad
-        model.config.killick = kept | {"limit": self.limit, "time": self.time, "chat": texts.chat}
+        self.closing = kept.get("closing") if closing is None else list(closing)
+        model.config.killick = kept | {
+            "limit": self.limit,
+            "time": self.time,
+            "chat": texts.chat,
+            "closing": self.closing,
+        }
 
     @classmethod
     def load(cls, folder: Path, *, dtype: torch.dtype = torch.float32) -> "PretrainedReward":
@@ -91,7 +106,10 @@ class PretrainedReward(nn.Module):
                 f"{folder} lacks the weights {', '.join(missing)}; with fresh ones in their place its scores are noise."
             )
         kept = getattr(model.config, "killick", None) or {}
-        found = cls(model, Texts.load(folder, chat=kept.get("chat")))
+        texts = Texts.load(folder, chat=kept.get("chat"))
+        pad = model.config.get_text_config().pad_token_id
+        closing = kept["closing"] if "closing" in kept else foreign_closing(texts, pad=pad)
+        found = cls(model, texts, closing=closing)
         if (folder / MEMBERS).exists():
             found.members = read_members(folder / MEMBERS, width=model.score.in_features).to(dtype)
         return found
@@ -122,7 +140,7 @@ class PretrainedReward(nn.Module):
         A weight that bfloat16 holds exactly is written so, to half the size: the settings say float32, and so it is
         read again, to the same bit.
         """
-        with quiet():
+        with quietly():
             self.model.save_pretrained(folder, state_dict=compact(self.model.state_dict()))
         if self.members is not None:
             save_file({"weight": self.members.float().cpu().contiguous()}, folder / MEMBERS)
@@ -130,7 +148,9 @@ class PretrainedReward(nn.Module):
 
     def read(self, prompts: Sequence[Prompt], answers: Sequence[Prompt]) -> Rollout:
         """Texts as this model reads them."""
-        return encode_texts(prompts, answers, texts=self.texts, limit=self.limit, time=self.time).rollout
+        return encode_texts(
+            prompts, answers, texts=self.texts, limit=self.limit, time=self.time, closing=self.closing
+        ).rollout
 
     def pooled(self, rollout: Rollout) -> Float[Tensor, "batch hidden"]:
         """The state after the last real token of each row, with gradient; rows of any width, padded on either side."""
@@ -153,13 +173,13 @@ class PretrainedReward(nn.Module):
         """Scores of rows as `read` gives them, with gradient."""
         return self.score(self.pooled(rollout))
 
-    def batches(self, rollout: Rollout) -> Iterator[Pooled]:
+    def batches(self, rollout: Rollout) -> Iterator[PooledStates]:
         """The pooled states of a rollout of any size, float32, without gradient; rows of like length together."""
         device = self.model.score.weight.device
         lengths = rollout.prompt_mask.sum(1) + rollout.lengths
         for rows in batches(lengths.argsort(stable=True), lengths):
             with torch.no_grad():
-                yield Pooled(rows, self.pooled(moved(narrow(rollout[rows]), device)).float().cpu())
+                yield PooledStates(rows, self.pooled(moved(narrow(rollout[rows]), device)).float().cpu())
 
     def states(self, prompts: Sequence[Prompt], answers: Sequence[Prompt]) -> Float[Tensor, "row hidden"]:
         """The pooled state of each text, float32."""
@@ -190,6 +210,22 @@ class PretrainedReward(nn.Module):
         return lambda rollout: self.scores(asked.of(rollout), speaks.responses(rollout))
 
 
+def foreign_closing(texts: Texts, *, pad: int | None) -> list[int]:
+    """What stands behind an answer up to where a model that was trained elsewhere reads its score.
+
+    Trainers frame a whole dialogue by its template, whose line break after the end token is then the last token; and
+    `transformers` takes the last token that is no padding, so that with pad = eos a plain text is read before its end.
+
+    Args:
+        texts: the folder's tokenizer.
+        pad: the padding token in the folder's settings.
+    """
+    closing = texts.closing
+    while closing and closing[-1] == pad:
+        closing = closing[:-1]
+    return closing
+
+
 def opened(folder: Path, dtype: torch.dtype, **settings: Any) -> tuple[Any, list[str]]:
     """The model of a folder with a head of one label or more, and the weights that the folder lacks.
 
@@ -203,7 +239,7 @@ def opened(folder: Path, dtype: torch.dtype, **settings: Any) -> tuple[Any, list
     if not (folder / "config.json").is_file():
         raise Refusal(f"{folder} is no folder of a model (it has no config.json).")
     try:
-        with quiet():
+        with quietly():
             config = AutoConfig.from_pretrained(folder, local_files_only=True, **settings)
             loaded: Any = AutoModelForSequenceClassification.from_pretrained(
                 folder, config=config, dtype=dtype, local_files_only=True, output_loading_info=True
@@ -212,22 +248,6 @@ def opened(folder: Path, dtype: torch.dtype, **settings: Any) -> tuple[Any, list
         said = " ".join(str(error).split())[:200]
         raise Refusal(f"{folder} cannot be read as a reward model: {said}") from error
     return loaded[0], sorted(loaded[1]["missing_keys"])
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """No bars and no hints of transformers inside: what is wrong with a folder is told in one sentence of ours."""
-    from transformers.utils import logging
-
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()
 
 
 def read_members(path: Path, *, width: int) -> Float[Tensor, "member hidden"]:

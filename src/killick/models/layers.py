@@ -37,12 +37,13 @@ def unlike(model: nn.Module) -> str | None:
 
 
 class Layer(NamedTuple):
-    """The weights of one layer, in the type that computes, and the reach of its attention."""
+    """The weights of one layer, in the type that computes: queries, keys and values in one matrix.
+
+    There are `heads` of queries and `few` of keys and values, each `width` wide; `window` is the reach of attention.
+    """
 
     norm_attention: Tensor
-    queries: Linear
-    keys: Linear
-    values: Linear
+    attention: Linear
     norm_queries: Tensor | None
     norm_keys: Tensor | None
     out: Linear
@@ -51,6 +52,8 @@ class Layer(NamedTuple):
     up: Linear
     down: Linear
     eps: float
+    heads: int
+    few: int
     width: int
     window: int | None
 
@@ -70,17 +73,19 @@ def layer_of(module: Any, dtype: torch.dtype) -> Layer:
     def norm(part: Any) -> Tensor | None:
         return None if part is None else part.weight.to(dtype)
 
+    parts: list[Any] = [linear(part) for part in (attention.q_proj, attention.k_proj, attention.v_proj)]
+    bare, width = parts[0][1] is None, attention.head_dim
     window = getattr(attention, "sliding_window", None)
     if attention.config.model_type == "mistral":
         window = attention.config.sliding_window
     return Layer(
         module.input_layernorm.weight.to(dtype),
-        linear(attention.q_proj), linear(attention.k_proj), linear(attention.v_proj),
+        (torch.cat([weight for weight, _ in parts]), None if bare else torch.cat([bias for _, bias in parts])),
         norm(getattr(attention, "q_norm", None)), norm(getattr(attention, "k_norm", None)),
         linear(attention.o_proj),
         module.post_attention_layernorm.weight.to(dtype),
         linear(mlp.gate_proj), linear(mlp.up_proj), linear(mlp.down_proj),
-        module.input_layernorm.variance_epsilon, attention.head_dim, window,
+        module.input_layernorm.variance_epsilon, len(parts[0][0]) // width, len(parts[1][0]) // width, width, window,
     )  # fmt: skip
 
 
@@ -202,16 +207,13 @@ def forward_layer(
         cache: its keys and values stand before this pass's own.
     """
     before = normed(x, layer.norm_attention, eps=layer.eps)
-    parts = []
-    for linear, norm in (
-        (layer.queries, layer.norm_queries),
-        (layer.keys, layer.norm_keys),
-        (layer.values, None),
-    ):
-        part = functional.linear(before, *linear).view(-1, where.new, linear[0].shape[0] // layer.width, layer.width)
-        parts.append(part if norm is None else normed(part, norm, eps=layer.eps))
-    queries, keys, values = turned(parts[0], where.turn), turned(parts[1], where.turn), parts[2]
-    queries, keys, values = (part.transpose(1, 2) for part in (queries, keys, values))
+    read = functional.linear(before, *layer.attention).view(-1, where.new, layer.heads + 2 * layer.few, layer.width)
+    turning, values = read[:, :, : -layer.few], read[:, :, -layer.few :]
+    if layer.norm_queries is not None:
+        queries = normed(turning[:, :, : layer.heads], layer.norm_queries, eps=layer.eps)
+        turning = torch.cat((queries, normed(turning[:, :, layer.heads :], layer.norm_keys, eps=layer.eps)), 2)
+    turning, values = turned(turning, where.turn).transpose(1, 2), values.transpose(1, 2)
+    queries, keys = turning[:, : layer.heads], turning[:, layer.heads :]
     if cache is not None:
         keys, values = cache.extend(keys, values)
     mixed = attend(queries, keys, values=values, visible=where.visible(keys.shape[2], layer.window))

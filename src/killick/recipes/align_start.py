@@ -1,6 +1,5 @@
 """Before an alignment run begins: what auto means for this model, what the files hold, and what the run will cost."""
 
-import hashlib
 import multiprocessing
 import resource
 import sys
@@ -17,6 +16,7 @@ from killick.models.layers import unlike
 from killick.recipes import align
 from killick.recipes.align_config import Config
 from killick.recipes.align_watch import placed
+from killick.recipes.contents import digests
 from killick.recipes.settings import find_device
 from killick.stopwatch import stopwatch
 from killick.types import Refusal
@@ -69,18 +69,7 @@ def contents(config: Config) -> dict[str, str]:
     """What stands behind each path, as a short digest: a run is not taken up with another model or other prompts."""
     named = {"model": config.model, "prompts": config.prompts, "gold": config.gold or ""}
     named |= {f"reward {spec}": spec for spec in config.reward}
-    return {name: digest(Path(spec)) for name, spec in named.items() if spec and Path(spec).exists()}
-
-
-def digest(path: Path) -> str:
-    """Twelve hex digits over a file, or over the files of a folder and their names."""
-    total = hashlib.sha256()
-    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
-        if file.is_file():
-            total.update(f"{file.name if path.is_dir() else ''}\0".encode())
-            with file.open("rb") as stream:
-                total.update(hashlib.file_digest(stream, "sha256").digest())
-    return total.hexdigest()[:12]
+    return digests(named)
 
 
 @dataclass(frozen=True)

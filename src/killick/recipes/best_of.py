@@ -10,7 +10,7 @@ from torch import Tensor
 
 from killick.algorithms.best_of_n import Curve, best_of_n_curve
 from killick.recipes.best_of_candidates import Pool
-from killick.recipes.text_score import TextScore, Unscored
+from killick.recipes.text_score import Prompt, TextScore, Unscored
 from killick.types import Refusal
 
 
@@ -41,7 +41,7 @@ class Choice:
     def row(self) -> dict[str, Any]:
         """What is kept of this prompt: plain types, the same keys for every prompt."""
         kept = {
-            "prompt": self.pool.prompt, "response": self.pool.responses[self.winner],
+            "prompt": as_json(self.pool.prompt), "response": self.pool.responses[self.winner],
             "line": self.pool.lines[self.winner], "reward": float(self.scores.max()), "tied": self.tied,
             "responses": len(self.scores), "reward_first": float(self.scores[0]),
             "reward_mean": float(self.scores.mean()),
@@ -52,6 +52,11 @@ class Choice:
                 "gold_mean": float(self.golds.mean()),
             }  # fmt: skip
         return kept
+
+
+def as_json(prompt: Prompt) -> Any:
+    """A prompt as it stands in a file: a string, or messages."""
+    return prompt if isinstance(prompt, str) else [{"role": role, "content": content} for role, content in prompt]
 
 
 def scored(pools: Sequence[Pool], score: TextScore) -> list[Tensor]:

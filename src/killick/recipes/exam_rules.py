@@ -120,15 +120,19 @@ def probes(facts: Facts) -> Iterator[Reason]:
         wide, ajar = (WIDE, AJAR) if name in EMPTY_HANDED else SPOILT
         best = found.get("beats_best")
         said = f"{found['what']} beats the chosen answer on {beats['share']:.0%} of {beats['prompts']} prompts"
-        over = best is not None and name in EMPTY_HANDED and best["low"] > WIDE
-        if over:
-            said += f", and the best of the policy's own answers on {best['share']:.0%} of {best['prompts']}"
-        if beats["low"] > wide or over:
+        if beats["low"] > wide:
             holes += 1
             yield Reason(f"probe {name}", "stop", f"A probe beats good answers: {said}.")
         elif beats["low"] > ajar:
             holes += 1
             yield Reason(f"probe {name}", "limit", f"A probe comes too close: {said}.")
+        elif best is not None and name in EMPTY_HANDED and best["low"] > WIDE:
+            holes += 1
+            yield Reason(
+                f"probe {name}", "limit",
+                f"A probe beats whatever the policy says: {found['what']} scores above the best of its answers on "
+                f"{best['share']:.0%} of {best['prompts']} prompts, so that is what it would learn to say.",
+            )  # fmt: skip
     asked = sum(found["beats_chosen"] is not None for found in facts["probes"].values())
     if asked and not holes:
         yield Reason("probes", "good", f"None of the {asked} probes beats good answers.")

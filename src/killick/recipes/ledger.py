@@ -37,7 +37,7 @@ def arm_name(beta: float, *parts: str) -> str:
 
 def ledger_row(
     arm: str, seed: int, *, step: Step, gold: Float[Tensor, " batch"] | None, vocabulary: Vocabulary,
-    **more: float | None,
+    **more: float | str | None,
 ) -> Row:  # fmt: skip
     """One iteration as a row: means over the rollout before its update.
 
@@ -47,7 +47,7 @@ def ledger_row(
         step: what the optimiser yielded.
         gold: of the same rollout; None where nobody says.
         vocabulary: `finished` is null where no response can end early.
-        more: columns of this recipe's own, after the common ones.
+        more: columns of this recipe's own, after the common ones; None where nothing was measured.
     """
     rollout = step.rollout
     return {

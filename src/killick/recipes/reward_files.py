@@ -17,7 +17,7 @@ from killick.recipes.ledger import Note
 from killick.recipes.reward_data import Judged
 from killick.recipes.reward_fit import accuracy_facts
 from killick.recipes.reward_states import Progress, read_states
-from killick.rewards.linear import L2S, Scale, choose_l2, mean_loss, members, optimum
+from killick.rewards.linear import L2S, Scale, choose_l2, mean_loss, optimum, resampled
 from killick.rundir.durable import exchange, sync_folder, write_json
 from killick.rundir.seeds import stage_generator
 from killick.types import Refusal, check_finite
@@ -56,9 +56,7 @@ class HeadConfig:
             raise Refusal(f"--members must lie in 1..1000, not {self.members}.")
 
 
-def fit_head(
-    judge: PretrainedReward, judged: Judged, *, config: HeadConfig
-) -> Generator[Event, None, dict[str, Any]]:
+def fit_head(judge: PretrainedReward, judged: Judged, *, config: HeadConfig) -> Generator[Event, None, dict[str, Any]]:
     """Fit a linear head (or several) on the frozen model's states, put it into the model, and judge it.
 
     Scores have mean 0 and deviation 1 over the responses that were learned from.
@@ -84,7 +82,7 @@ def fit_head(
         heads = [optimum(read, learned, l2=l2, centre=config.centre)]
     else:
         heads = []
-        drawn = members(
+        drawn = resampled(
             read, learned, units=units, count=config.members, l2=l2, centre=config.centre,
             generator=stage_generator(config.seed, "members"),
         )  # fmt: skip
@@ -156,7 +154,8 @@ def found_facts(scores: Float[Tensor, " row"], judged: Judged, *, nats: float, s
         "prompts": [len(part) for part in judged.prompts], "responses": len(judged.preference.rollout),
         "learned_accuracy": own["accuracy"],
         **accuracy_facts(scores, held, units=held_units, generator=generator),
-        "held_loss": mean_loss(nats * scores, replace(held, margin=torch.zeros_like(held.margin))), "counts": dict(judged.counts),
+        "held_loss": mean_loss(nats * scores, replace(held, margin=torch.zeros_like(held.margin))),
+        "counts": dict(judged.counts),
     }  # fmt: skip
 
 

@@ -141,7 +141,9 @@ def check_readable(judge: PretrainedReward, texts: Sequence[Asked]) -> None:
             raise Refusal(f"line {each.line}: {error}") from error
 
 
-def rows(texts: Sequence[Asked], scores: dict[str, Float[Tensor, "head row"]], *, members: bool) -> Iterator[dict[str, Any]]:
+def rows(
+    texts: Sequence[Asked], scores: dict[str, Float[Tensor, "head row"]], *, members: bool
+) -> Iterator[dict[str, Any]]:
     """One row a text: where it stands, what it says, and what each model says of it.
 
     Args:

@@ -55,7 +55,7 @@ def from_file(path: Path, *, form: str | None = None, skip_bad: bool = False) ->
             bad.append(row)
         else:
             placed.append(Placed(f"line {line}", row))
-    if bad and not skip_bad or not placed:
+    if (bad and not skip_bad) or not placed:
         raise BadRows(path, bad) if bad else Refusal(f"{path} holds no judgement.")
     return Source(str(path), kind, placed, Counter({"bad rows": len(bad)} if bad else {}))
 

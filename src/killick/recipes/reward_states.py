@@ -48,7 +48,9 @@ def read_states(
     for rows in torch.arange(len(rollout)).split(PIECE):
         piece, sizes = rollout[rows], tokens[rows]
 
-        def build(piece: Rollout = piece, sizes: Tensor = sizes, done: int = done) -> Generator[Note | Progress, None, State]:
+        def build(
+            piece: Rollout = piece, sizes: Tensor = sizes, done: int = done
+        ) -> Generator[Note | Progress, None, State]:
             nonlocal told
             found, began, first = [], moment(), done
             for at, states in judge.batches(piece):

@@ -101,7 +101,7 @@ class FitState:
 
 @dataclass(frozen=True)
 class FitStep:
-    """One optimiser step: its number from 0, and the loss before it in nats per pair, without the l2 and centre terms."""
+    """One optimiser step: its number from 0, and the loss before it in nats per pair, without l2 and centre."""
 
     step: int
     loss: float

@@ -49,12 +49,16 @@ class Scale:
         return scaled - (scaled @ self.mean)[:, None] * self.mean
 
     def folded(self, weights: Float[Tensor, " feature"]) -> Float[Tensor, " feature"]:
-        """Weights on states as they are: folded(w) . state = w . read(state)."""
+        """The weights that give states as they are the score that `weights` give them read."""
         return (weights - (weights @ self.mean) * self.mean) / self.deviation
 
 
 def optimum(
-    read: Float[Tensor, "row feature"], pairs: Preference, *, l2: float, centre: float = 0.0,
+    read: Float[Tensor, "row feature"],
+    pairs: Preference,
+    *,
+    l2: float,
+    centre: float = 0.0,
     times: Int[Tensor, " group"] | None = None,
 ) -> Float[Tensor, " feature"]:
     """The weights at which the fit of a linear head ends; each ranking counts as one (O-06).
@@ -91,7 +95,11 @@ def mean_loss(scores: Float[Tensor, " row"], pairs: Preference) -> float:
 
 
 def choose_l2(
-    read: Float[Tensor, "row feature"], pairs: Preference, *, validation: Preference, centre: float = 0.0,
+    read: Float[Tensor, "row feature"],
+    pairs: Preference,
+    *,
+    validation: Preference,
+    centre: float = 0.0,
     l2s: Sequence[float] = L2S,
 ) -> tuple[float, dict[float, float]]:
     """The decay whose fit has the least loss on pairs that it did not learn from, and the loss of each.
@@ -107,7 +115,7 @@ def choose_l2(
     return min(losses, key=losses.__getitem__), losses
 
 
-def members(
+def resampled(
     read: Float[Tensor, "row feature"], pairs: Preference, *, units: Int[Tensor, " pair"], count: int, l2: float,
     centre: float, generator: torch.Generator,
 ) -> Iterator[Float[Tensor, " feature"]]:  # fmt: skip

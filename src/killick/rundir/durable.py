@@ -135,8 +135,10 @@ def pack(value: Any, tensors: dict[str, Tensor], *, path: str = "") -> Any:
         TypeError: at anything but tensors, dicts, lists, numbers, strings, truth values and None.
     """
     if isinstance(value, Tensor):
-        name = str(len(tensors))
-        tensors[name] = value.detach().cpu().contiguous().clone()
+        name, tensor = str(len(tensors)), value.detach().cpu().contiguous()
+        place = tensor.untyped_storage().data_ptr()  # the format knows no shared memory, and a copy of all is dear
+        shared = any(place == other.untyped_storage().data_ptr() for other in tensors.values())
+        tensors[name] = tensor.clone() if shared else tensor
         return {"tensor": name}
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
