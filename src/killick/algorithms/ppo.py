@@ -151,7 +151,9 @@ def update(state: PPOState, batch: Targets, *, demonstrations: Demonstrations | 
             terms["ptx_loss"] = supervise(state, shown)
         terms["grad_norm"] = clip_(state.parameters, config.max_grad_norm)
         if not math.isfinite(terms["grad_norm"]):
-            raise NonFinite(f"The gradient norm is {float(terms['grad_norm'])} at step {state.step}, in optimiser step {index}.")
+            raise NonFinite(
+                f"The gradient norm is {float(terms['grad_norm'])} at step {state.step}, in optimiser step {index}."
+            )
         set_rates(state, index, planned=planned)
         state.optimiser.step()
         state.value_optimiser.step()

@@ -16,7 +16,7 @@ from killick.stopwatch import stopwatch
 from killick.types import Refusal
 
 EVERY = 20
-"""Steps between two states on disk; a long cell of cheap steps keeps a twentieth of its length between them."""
+"""Steps between two states on disk; a long cell of cheap steps keeps a tenth of its length between them."""
 
 
 def run_cell(recipe: ModuleType, config: Any, *, cell: Cell, folder: Path) -> Generator[Note | Row, None, None]:
@@ -50,7 +50,7 @@ def guarded(recipe: ModuleType, config: Any, *, cell: Cell, folder: Path) -> Gen
         kept = checkpoints(folder, cell.name)
         sweep(kept)
         yield from restore(state, kept)
-        every = max(EVERY, cell.steps // 20)
+        every = max(EVERY, cell.steps // 10)
         stopwatch.lap("set-up")
         with (
             closing(CellLedger(cell_file(folder, cell.name), state.step)) as ledger,

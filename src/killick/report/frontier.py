@@ -59,7 +59,9 @@ def points(world: Listed, logprobs: Float[Tensor, "policy prompt answer"]) -> Po
 
 def tilted(world: Listed, scores: Float[Tensor, "prompt answer"]) -> Points:
     """The frontier of one reward: no policy with its KL has a higher proxy."""
-    leashed = scores / torch.tensor(BETAS[:-1], dtype=scores.dtype)[:, None, None]  # all at once: only score / beta matters
+    leashed = (
+        scores / torch.tensor(BETAS[:-1], dtype=scores.dtype)[:, None, None]
+    )  # all at once: only score / beta matters
     optima = tilt(world.reference.expand_as(leashed), leashed, beta=1.0)
     return points(world, torch.cat((optima, tilt(world.reference, scores, beta=BETAS[-1])[None])))
 
