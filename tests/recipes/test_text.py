@@ -12,6 +12,7 @@ from killick.algorithms.ppo_config import PPOConfig
 from killick.models.pretrained import open_causal
 from killick.recipes import text
 from killick.recipes.cells import Cell
+from killick.recipes.text_prompts import LEARNT
 from killick.recipes.text_watching import HELD
 from killick.rewards.fit import FitConfig
 from killick.types import Refusal
@@ -59,7 +60,7 @@ def test_gold_proxy_and_every_text_of_a_rollout_are_kept(told: Told) -> None:
         worth = letters([one["prompt"] for one in mine], [one["response"] for one in mine]).tolist()
         assert [one["gold"] for one in mine] == pytest.approx(worth, abs=1e-3)
     nouns = {one["prompt"].split(" the ")[1].split()[0].strip(",:") for one in told.samples if one["held_out"]}
-    assert nouns.isdisjoint(text.LEARNT)
+    assert nouns.isdisjoint(LEARNT)
 
 
 def test_before_anything_has_moved_the_evaluation_is_the_references(told: Told) -> None:
