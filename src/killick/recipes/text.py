@@ -231,6 +231,8 @@ def seen(watch: Watch, state: PPOState, *, relabelled: Relabelled | None = None)
         if relabelled is not None and now and not now % watch.every:
             relabelled.refit(watch.cell.seed, now)
         step = next(steps)
+        for optimiser in (state.optimiser, state.value_optimiser):
+            optimiser.zero_grad()  # gradients would only take memory until the next update
         own, told, gold = watch.told(now, step.rollout)
         if relabelled is not None:
             relabelled.take(step.rollout, gold)
