@@ -124,7 +124,7 @@ def test_only_the_top_layers_move_and_the_trunk_stays(told: Told) -> None:
     assert len(saved["policy"]) < len(before.state_dict())
 
 
-def test_relabelling_goes_on_from_its_middle_with_the_same_rows() -> None:
+def test_relabelling_goes_on_from_its_middle_with_the_same_rows(told: Told) -> None:
     """The arm is `beta=0` until its first refit, then another; what was labelled is part of the state."""
     config = tiny(betas=(0.0,), relabel=True)
     assert [cell.arm for cell in text.cells(config)] == ["beta=0", "beta=0+relabel"]
@@ -136,6 +136,9 @@ def test_relabelling_goes_on_from_its_middle_with_the_same_rows() -> None:
         rows.append(event.row)
         saved[state.step] = state.state_dict()
     assert [len(saved[step]["chosen"]) for step in (1, 2, 3, 4)] == [0, 0, 5, 5]
+    free = [row | {"arm": cell.arm} for row in told.arm("beta=0")]
+    assert rows[:2] == free[:2]
+    assert rows[2] != free[2]
     assert not torch.equal(saved[2]["weight"], saved[3]["weight"])
     for step in (2, 3):
         other, rest = text.begin(config, cell, prepared=prepared)

@@ -209,13 +209,17 @@ def begin(config: Config, cell: Cell, *, prepared: Prepared) -> Begun:
     """PPO of one cell, not yet moved."""
     speaks = prepared.speaks
     beta = {arm_name(beta): beta for beta in config.betas}.get(cell.arm, 0.0)
-    generator = stage_generator(cell.seed, f"text ppo {cell.arm}", device=config.device)
+    # The arm that is labelled on draws as the one without: until its first refit the two are one run.
+    generator = stage_generator(cell.seed, f"text ppo {arm_name(beta)}", device=config.device)
     critic = TopValue(speaks.trunk, generator).to(config.device)
     state = PPOState(speaks.policy(), speaks.reference, critic, config.ppo, generator, Leash(beta))
     proxy = Proxy(speaks, prepared.heads)
     learnt = PromptSet(drawn(LEARNT, config.learnt), speaks.texts, limit=10**6)
     gold = load_score(config.gold, flag="--gold")
-    watch = Watch(cell, speaks, gold, proxy, learnt, prepared.held, config.samples, config.every)
+    watch = Watch(
+        cell, arm_name(beta), speaks, gold=gold, proxy=proxy, learnt=learnt, held=prepared.held, samples=config.samples,
+        every=config.every,
+    )  # fmt: skip
     if cell.arm != RELABELLED:
         return state, seen(watch, state)
     relabelled = Relabelled(state, proxy, prepared.said, fit=config.fit, kappa=config.kappa, pairs=config.pairs)

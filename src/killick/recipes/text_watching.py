@@ -33,6 +33,7 @@ class Watch:
 
     Args:
         cell: the arm.
+        stream: names what evaluations draw from.
         speaks: tokenizer and trunk.
         gold: what people want.
         proxy: what is optimised, and the heads beside it.
@@ -43,6 +44,7 @@ class Watch:
     """
 
     cell: Cell
+    stream: str
     speaks: Speaker
     gold: TextScore
     proxy: Proxy
@@ -101,7 +103,7 @@ class Watch:
                              proxy=scores[few])  # fmt: skip
             return columns(said, gold=held.gold, proxy=scores, kl=kl, n=held.n), rows
         device = held.gold.device
-        generator = stage_generator(self.cell.seed, f"text held out {self.cell.arm} {step}", device=device)
+        generator = stage_generator(self.cell.seed, f"text held out {self.stream} {step}", device=device)
         ids, mask = (part.to(device) for part in held.prompts.all())
         rollout = policy.sample((ids, mask), self.samples, generator)
         said, gold = self.judged(held.prompts, rollout)
