@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from killick.models.decoding import Distribution, decode, score, sequence
 from killick.models.layers import run, unlike
 from killick.models.stack import check_fits, sample, stack_of
+from killick.ops.logprobs import Draws
 from killick.types import Prompts, Refusal, Rollout, Vocabulary
 
 
@@ -204,8 +205,8 @@ class PretrainedPolicy(nn.Module):
         """
         write_folder(self.model, folder, dtype=self.compute, texts=texts)
 
-    def sample(self, prompts: Prompts, n: int, generator: torch.Generator) -> Rollout:
-        """Draw `n` responses to each prompt; the rows of one prompt stand together."""
+    def sample(self, prompts: Prompts, n: int, generator: Draws) -> Rollout:
+        """Draw `n` responses to each prompt, which stand together; from one stream, or from one for each response."""
         check_fits(self.model, prompts, time=self.vocabulary.time)
         if self.by_hand:
             with torch.no_grad():

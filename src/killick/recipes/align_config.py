@@ -180,6 +180,8 @@ class Config:
         Raises:
             Refusal: naming what is missing.
         """
+        if self.gold == "people" and not self.held_out:
+            raise Refusal("--gold people compares answers to held-out prompts; take --held-out 0 away.")
         if self.choose != "last" and not self.held_out:
             raise Refusal(f"--choose {self.choose} needs held-out prompts; take --held-out 0 away.")
         if self.choose == "held-out-gold" and self.gold in (None, "people"):
