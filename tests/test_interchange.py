@@ -197,7 +197,7 @@ def test_best_of_chooses_by_a_reward_folder_that_trl_trained(other_side: Asked, 
         assert row["response"] in GOOD
 
 
-def test_align_optimises_for_a_reward_folder_that_trl_trained(other_side: Asked, tmp_path) -> None:
+def test_align_optimises_for_a_reward_folder_that_trl_trained(other_side: Asked, tmp_path: Path) -> None:
     """Every sample's proxy is that model's number for its text."""
     folder, _ = other_side
     reward = folder / "trained messages, pad = eos"
