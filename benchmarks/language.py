@@ -53,6 +53,7 @@ def alternate(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, l
             way()
             if turn:
                 spent[name].append(time.process_time() - began)
+                print(f"round {turn}: {name}, {spent[name][-1]:.2f} CPU s", flush=True)
     return spent
 
 
@@ -72,7 +73,7 @@ def decoding(folder: Path, rounds: int, _: int) -> None:
     policies = {
         "killick": PretrainedPolicy(model, endless(model), 0.8),
         "killick, 8,192 tokens": PretrainedPolicy(model, endless(model), 0.8, spoken=SPOKEN),
-        "killick, top-k 50, top-p .95": PretrainedPolicy(model, endless(model), 0.8, top_k=50, top_p=0.95),
+        "killick, top-p .95": PretrainedPolicy(model, endless(model), 0.8, top_p=0.95),
     }
     plain = {"do_sample": True, "temperature": 0.8, "max_new_tokens": TIME, "min_new_tokens": TIME, "pad_token_id": 0}
 
