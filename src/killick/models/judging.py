@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from killick.models.encoding import encode_texts
-from killick.models.pretrained import quietly
+from killick.models.pretrained import quietly, read_model, several
 from killick.models.prompting import PromptSet
 from killick.models.texts import Prompt, Texts
 from killick.models.top_reader import TopReader
@@ -106,7 +106,7 @@ class PretrainedReward(nn.Module):
         model, missing = opened(folder, dtype)
         if missing:
             raise Refusal(
-                f"{folder} lacks the weights {', '.join(missing)}; with fresh ones in their place its scores are noise."
+                f"{folder} lacks the weights {several(missing)}; with fresh ones in their place its scores are noise."
             )
         kept = getattr(model.config, "killick", None) or {}
         texts = Texts.load(folder, chat=kept.get("chat"))
@@ -131,7 +131,7 @@ class PretrainedReward(nn.Module):
         """
         model, missing = opened(folder, dtype, num_labels=1)
         if rest := [name for name in missing if name != "score.weight"]:
-            raise Refusal(f"{folder} lacks the weights {', '.join(rest)}; a model with fresh ones is noise.")
+            raise Refusal(f"{folder} lacks the weights {several(rest)}; a model with fresh ones is noise.")
         model.config.killick = None
         found = cls(model, Texts.load(folder, chat=chat), limit=limit, time=time)
         nn.init.zeros_(model.score.weight)
@@ -250,21 +250,14 @@ def opened(folder: Path, dtype: torch.dtype, **settings: Any) -> tuple[Any, list
         Refusal: where there is none.
     """
     try:
-        from transformers import AutoConfig, AutoModelForSequenceClassification
+        from transformers import AutoModelForSequenceClassification
     except ImportError as error:
         raise Refusal("A reward model needs transformers; install killick[hf].") from error
     if not (folder / "config.json").is_file():
         raise Refusal(f"{folder} is no folder of a model (it has no config.json).")
-    try:
-        with quietly():
-            config = AutoConfig.from_pretrained(folder, local_files_only=True, **settings)
-            loaded: Any = AutoModelForSequenceClassification.from_pretrained(
-                folder, config=config, dtype=dtype, local_files_only=True, output_loading_info=True
-            )
-    except Exception as error:  # a damaged file may raise anything
-        said = " ".join(str(error).split())[:200]
-        raise Refusal(f"{folder} cannot be read as a reward model: {said}") from error
-    return loaded[0], sorted(loaded[1]["missing_keys"])
+    return read_model(
+        AutoModelForSequenceClassification, folder, kind="a model that can judge", dtype=dtype, **settings
+    )
 
 
 def read_members(path: Path, *, width: int) -> Float[Tensor, "member hidden"]:
