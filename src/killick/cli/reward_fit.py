@@ -45,7 +45,7 @@ class Fit:
 
     Attributes:
         prefs: a preference file.
-        model: folder of the language model to build on, or the name of one that killick models get has fetched.
+        model: folder of the language model to build on, or the name of one that was fetched (smollm2).
         out: a new folder for the reward model. Of a world: without it nothing is kept.
         from_store: labels in place of a file: an SQLite file or a postgresql:// URL, as killick label keeps them.
         world: whose samples were labelled: arithmetic, emphasis or answers.
@@ -123,7 +123,9 @@ def fit(given: list[str]) -> None:
     if asked.world is not None and asked.from_store is not None:
         fit_world(asked.from_store, asked.world, out=asked.out, seed=asked.seed)
     elif asked.model is not None and asked.out is not None:
-        fit_text(asked, asked.model, out=asked.out)
+        from killick.recipes.fetching import found
+
+        fit_text(asked, found(asked.model), out=asked.out)
 
 
 def fit_text(asked: Fit, model: Path, *, out: Path) -> None:
