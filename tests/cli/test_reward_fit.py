@@ -110,7 +110,7 @@ def test_files_and_models_that_do_not_fit(killick: Command, tmp_path: Path) -> N
     assert "A dialogue needs a tokenizer with a chat template" in killick(*fit, "plain").err
     weights = tmp_path / "model" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
-    assert "model cannot be read as a reward model" in killick(*fit, "model").err
+    assert "The weights in model are damaged" in killick(*fit, "model").err
     assert not (tmp_path / "rm").exists()
 
 
