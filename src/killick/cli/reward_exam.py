@@ -44,7 +44,7 @@ class Exam:
     Attributes:
         reward: the reward model.
         prefs: a preference file.
-        policy: folder of the language model that is to be optimised.
+        policy: the language model that is to be optimised: its folder, or smollm2 once it was fetched.
         gold: what people want: vader, sincere, module:function, a folder or a URL.
         out: the exam's folder; a new one under runs/exam where none is named.
         n: answers of the policy to a prompt.
@@ -107,7 +107,13 @@ def exam(given: list[str]) -> None:
     work = opened(asked)  # before a folder is made: a wrong word should leave nothing behind
     with closing(RunFolder(asked.out, "exam", config)) as folder:
         print(f"Run folder: {folder.path}", flush=True)
-        write(folder, work(), asked=asked, began=began)
+        try:
+            examined = work()
+        except KeyboardInterrupt as stop:
+            raise KeyboardInterrupt(
+                f"An exam is kept when it is whole; give the same words with --out {folder.path} to begin again."
+            ) from stop
+        write(folder, examined, asked=asked, began=began)
         tell(folder.path)
 
 
