@@ -1,4 +1,4 @@
-"""What a real language model costs: sampling against transformers' `generate`, and PPO over a trunk against whole copies.
+"""What a real language model costs: sampling against transformers' `generate`, PPO on a trunk against whole copies.
 
 Whatever is compared alternates in one process on one thread; times are CPU seconds, and ratios are medians of paired
 rounds. The parts:
@@ -64,7 +64,7 @@ def tell(spent: dict[str, list[float]], tokens: int) -> None:
         print(f"{name:36} {median(times):7.2f} CPU s {tokens / median(times):6.0f} tokens/CPU s   x {ratio:.2f}")
 
 
-def decoding(folder: Path, rounds: int, layers: int) -> None:
+def decoding(folder: Path, rounds: int, _: int) -> None:
     """`generate` against our own loop."""
     model = open_causal(folder, dtype=torch.bfloat16)
     draws = torch.Generator().manual_seed(0)

@@ -6,7 +6,24 @@ from typing import Any
 from killick.recipes.align_config import Config
 from llamas import llama_folder
 
-NOUNS = ["lamp", "park", "bird", "chair", "song", "film", "book", "cake", "train", "house", "garden", "river", "stone", "wall", "road", "bridge"]
+NOUNS = [
+    "lamp",
+    "park",
+    "bird",
+    "chair",
+    "song",
+    "film",
+    "book",
+    "cake",
+    "train",
+    "house",
+    "garden",
+    "river",
+    "stone",
+    "wall",
+    "road",
+    "bridge",
+]
 STARTS = (
     "My honest review of the {}: I thought it",
     "Dear diary, the {}",

@@ -66,8 +66,18 @@ MUTATIONS = [
         "0 times infinity in the entropy",
     ),
     ("logprobs.py", "right=True", "right=False", "a leading token of probability 0 at a uniform number of 0"),
-    ("logprobs.py", "above(cumulative, uniform * cumulative[:, -1:])", "above(cumulative, uniform)", "the last sum taken for exactly 1"),
-    ("logprobs.py", "right=True).clamp(max=cumulative.shape[1] - 1)", "right=True)", "NaN row drawn outside the vocabulary"),
+    (
+        "logprobs.py",
+        "above(cumulative, uniform * cumulative[:, -1:])",
+        "above(cumulative, uniform)",
+        "the last sum taken for exactly 1",
+    ),
+    (
+        "logprobs.py",
+        "right=True).clamp(max=cumulative.shape[1] - 1)",
+        "right=True)",
+        "NaN row drawn outside the vocabulary",
+    ),
     ("kl.py", ".clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)", ".clamp(max=LOG_RATIO_LIMIT)", "only one side bounded"),
     (
         "kl.py",

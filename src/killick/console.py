@@ -12,6 +12,8 @@ from killick.ops.stats import smoothed
 
 HOLDS = {None: "setting", True: "yes", False: "NO"}
 SHOWN = ("proxy", "gold", "kl", "entropy", "length", "finished")
+LOOK = "held_"
+"""What the columns of a look at held-out prompts begin with; a row has them at some steps."""
 
 
 class Plain:
@@ -28,13 +30,15 @@ class Plain:
     def row(self, cell: str, row: Mapping[str, Any]) -> None:
         """Take up a ledger row."""
         self.clock.tick()
-        if row["step"] % 10 and row["step"] != self.cells[cell] - 1:
+        look = looked(row)
+        if row["step"] % 10 and row["step"] != self.cells[cell] - 1 and not look:
             return
         if not self.head:
             print("  ".join([f"{'cell':>28}", f"{'step':>5}", *(f"{name:>8}" for name in SHOWN), f"{'left':>7}"]))
             self.head = True
-        numbers = [f"{number(row[name]):>8}" for name in SHOWN]
-        print("  ".join([f"{cell:>28}", f"{row['step']:>5}", *numbers, f"{self.clock.left():>7}"]), flush=True)
+        print("  ".join([f"{cell:>28}", f"{row['step']:>5}", *cells_of(row), f"{self.clock.left():>7}"]), flush=True)
+        if look:
+            print("  ".join([f"{'held-out prompts':>28}", f"{'':>5}", *cells_of(look)]), flush=True)
 
 
 class Live:
@@ -45,6 +49,7 @@ class Live:
 
         self.cells, self.clock = cells, Clock(sum(cells.values()))
         self.rows: dict[str, Mapping[str, Any]] = {}
+        self.looks: dict[str, tuple[int, Mapping[str, Any]]] = {}
         self.said = ""
         self.screen = Screen(self.table(), refresh_per_second=4)
 
@@ -72,6 +77,11 @@ class Live:
             numbers = [number(row[name]) for name in SHOWN] if row else [""] * len(SHOWN)
             step = row["step"] + 1 if row else 0
             table.add_row(cell, f"{step}/{steps}", *numbers, ProgressBar(steps, step, width=16))
+            if cell in self.looks:
+                at, look = self.looks[cell]
+                table.add_row(
+                    "  held-out prompts", f"at {at}", *(number(look[name]) for name in SHOWN), "", style="dim"
+                )
         return table
 
     def note(self, cell: str, text: str) -> None:
@@ -83,6 +93,8 @@ class Live:
         """Take up a ledger row."""
         self.clock.tick()
         self.rows[cell] = row
+        if look := looked(row):
+            self.looks[cell] = row["step"], look
         self.screen.update(self.table())
 
 
@@ -114,6 +126,17 @@ class Clock:
 def duration(seconds: float) -> str:
     """A time span, short."""
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def looked(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a row says of held-out prompts; nothing where it says nothing."""
+    found = {name: row.get(LOOK + name) for name in SHOWN}
+    return found if found["proxy"] is not None else {}
+
+
+def cells_of(row: Mapping[str, Any]) -> list[str]:
+    """The numbers of a plain line."""
+    return [f"{number(row[name]):>8}" for name in SHOWN]
 
 
 def number(value: float | None) -> str:

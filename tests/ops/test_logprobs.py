@@ -108,12 +108,12 @@ def test_tokens_that_tie_with_the_last_one_stay_and_forbidden_ones_count_for_not
 
 def test_filters_give_no_gradient_to_what_they_bar_and_no_nan() -> None:
     """Of (.4, .3, .2, .1) two stay; d log p(0) / d logits = (1 - 4/7, -3/7, 0, 0), and the entropy's is finite."""
-    for settings in ({"top_k": 2}, {"top_p": 0.6}):
+    for filters in ({"top_k": 2}, {"top_p": 0.6}):
         logits = double([0.4, 0.3, 0.2, 0.1]).log().requires_grad_()
-        log_distribution(logits, **settings)[0].backward()
+        log_distribution(logits, **filters)[0].backward()
         assert_close(grad(logits), double([3 / 7, -3 / 7, 0, 0]))
         logits.grad = None
-        entropy(log_distribution(logits, **settings)).backward()
+        entropy(log_distribution(logits, **filters)).backward()
         assert bool(torch.isfinite(grad(logits)).all())
         assert grad(logits)[2:].tolist() == [0, 0]
 
@@ -121,8 +121,8 @@ def test_filters_give_no_gradient_to_what_they_bar_and_no_nan() -> None:
 def test_a_filter_keeps_nan_in_sight() -> None:
     """O-44: not a number in, not a number out."""
     broken = torch.tensor([[math.nan, 1.0, 2.0], [0.0, 1.0, 2.0]])
-    for settings in ({"top_k": 2}, {"top_p": 0.6}):
-        found = log_distribution(broken, **settings)
+    for filters in ({"top_k": 2}, {"top_p": 0.6}):
+        found = log_distribution(broken, **filters)
         assert bool(found[0].isnan().all())
         assert not bool(found[1].isnan().any())
 

@@ -55,12 +55,12 @@ def test_every_step_has_a_row_and_so_has_the_policy_that_the_last_one_leaves(tol
 
 def test_every_second_step_and_the_last_policy_are_looked_at_on_held_out_prompts(told: Told) -> None:
     for row in told.rows:
-        seen = {name for name in row if name.startswith("held_out_")}
-        assert seen == ({f"held_out_{name}" for name in LOOKS} if row["step"] in (0, 2, 3) else set())
+        seen = {name for name in row if name.startswith("held_")}
+        assert seen == ({f"held_{name}" for name in LOOKS} if row["step"] in (0, 2, 3) else set())
     first = told.rows[0]
-    assert first["held_out_kl"] == pytest.approx(0, abs=1e-5)
-    assert (first["held_out_win"], first["held_out_gain_error"]) == (0.5, 0.0)
-    assert told.rows[3]["held_out_kl"] > 1e-3
+    assert first["held_kl"] == pytest.approx(0, abs=1e-5)
+    assert (first["held_win"], first["held_gain_error"]) == (0.5, 0.0)
+    assert told.rows[3]["held_kl"] > 1e-3
 
 
 def test_what_was_found_before_the_arms_tells_the_prompts_of_either_side(told: Told, place: Path) -> None:
@@ -85,7 +85,7 @@ def test_every_answer_of_a_look_stands_beside_the_references_with_scores_of_its_
     assert all(row["response"] == row["reference"] for row in rows[:10])  # before the first step it is the reference
     assert any(row["response"] != row["reference"] for row in rows[20:])
     look = [row for row in told.rows if row["arm"] == "beta=0" and row["step"] == 3][0]
-    assert look["held_out_gold"] == pytest.approx(sum(row["gold"] for row in rows[20:]) / 10, abs=1e-6)
+    assert look["held_gold"] == pytest.approx(sum(row["gold"] for row in rows[20:]) / 10, abs=1e-6)
 
 
 def test_the_optimiser_never_asks_a_held_out_prompt(place: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_policy_learns_to_please_the_reward(place: Path) -> None:
     settings = {"steps": 20, "responses": 32, "tokens": 8, "every": 20, "learning_rate": 2e-2}
     told = tell(align, tiny(place, baseline="leave-one-out", gold=None, evaluated=12, answers=8, **settings))
     first, last = told.rows[0], told.rows[-1]
-    assert last["held_out_proxy"] - first["held_out_proxy"] > 4 * last["held_out_proxy_error"]
+    assert last["held_proxy"] - first["held_proxy"] > 4 * last["held_proxy_error"]
 
 
 # What comes out
@@ -200,7 +200,7 @@ def test_the_best_by_a_look_is_kept_on_request(place: Path, tmp_path: Path, choo
     for event in seen:  # a look is taken before its step's update; so are these
         rows.append(event.row)
         weights.append({name: tensor.clone() for name, tensor in state.kept["weights"].items()})
-    scores = [row["held_out_gold" if choose == "held-out-gold" else "held_out_proxy"] for row in rows]
+    scores = [row["held_gold" if choose == "held-out-gold" else "held_proxy"] for row in rows]
     best = max(range(5), key=scores.__getitem__)
     assert state.kept["step"] == best
     assert state.kept["score"] == pytest.approx(scores[best])

@@ -33,6 +33,7 @@ def config(**settings: Any) -> Config:
         ({"held_out": 1.0}, "--held-out"),
         ({"critic_from": "reward", "baseline": "leave-one-out"}, "--critic-from reward needs --baseline critic"),
         ({"choose": "held-out-reward", "held_out": 0.0}, "needs held-out prompts"),
+        ({"gold": "people", "held_out": 0.0}, "--gold people compares answers to held-out prompts"),
         ({"choose": "held-out-gold"}, "needs a --gold"),
         ({"choose": "held-out-gold", "gold": "people"}, "needs a --gold"),
         ({"clip_range": 0.0}, "clip_range"),

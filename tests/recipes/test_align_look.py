@@ -37,13 +37,13 @@ def test_a_look_is_means_over_answers_with_the_error_over_prompts() -> None:
         "proxy": 3.0, "gold": 2.0, "gold_error": 1.5, "gain_error": 1.5, "proxy_error": 1.0, "win": 0.625, "kl": 3.0,
         "entropy": 1.5, "length": 4.0, "finished": 0.75,
     }  # fmt: skip
-    assert row == {f"held_out_{name}": pytest.approx(value) for name, value in wanted.items()}
+    assert row == {f"held_{name}": pytest.approx(value) for name, value in wanted.items()}
 
 
 def test_without_gold_the_proxy_says_which_answer_beats_the_references() -> None:
     row = seen(None).row({"proxy": torch.tensor([2.0, 2.0, 2.0, 2.0]), "answers": [""] * 4}, ends=False)
-    assert row["held_out_win"] == 0.625  # below, above, level, above
-    assert row["held_out_gold"] is row["held_out_gain_error"] is row["held_out_finished"] is None
+    assert row["held_win"] == 0.625  # below, above, level, above
+    assert row["held_gold"] is row["held_gain_error"] is row["held_finished"] is None
 
 
 def test_entropy_counts_each_token_once() -> None:

@@ -1,4 +1,4 @@
-"""The state of an alignment run: put down and taken up at any step, it tells the same rows and leaves the same policy."""
+"""The state of an alignment run: taken up after any step, it tells the same rows and leaves the same policy."""
 
 from pathlib import Path
 from typing import Any

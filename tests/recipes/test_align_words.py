@@ -22,7 +22,7 @@ def look(step: int, proxy: float, gold: float | None, kl: float, arm: str = "bet
         "kl": kl, "entropy": 1.0, "length": 5.0, "finished": None,
     }  # fmt: skip
     plain = {"arm": arm, "seed": 0, "step": step, "proxy": proxy, "gold": gold, "kl": kl, "kl_k1": kl}
-    return plain | {f"held_out_{name}": value for name, value in found.items()}
+    return plain | {f"held_{name}": value for name, value in found.items()}
 
 
 def run(*golds: float | None, arm: str = "beta=0") -> list[Row]:
@@ -58,7 +58,7 @@ def test_a_proxy_that_did_not_move_is_told_before_anything_else() -> None:
 
 def test_without_gold_nobody_knows() -> None:
     assert "no gold was measured, so whether that is a gain only eyes can tell" in verdict(config(), run(None, None))
-    assert "people have not answered yet" in verdict(config(gold="people"), run(None, None))
+    assert "people are asked on the labelling page" in verdict(config(gold="people"), run(None, None))
 
 
 def test_the_policy_that_was_saved_is_named() -> None:

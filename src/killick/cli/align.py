@@ -3,7 +3,7 @@
 import os
 import shlex
 from contextlib import closing
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -26,6 +26,9 @@ Some prompts are held out by their text; every few steps the policy is asked the
 folder with a ledger, figures, report.html and the policy as an ordinary model folder. Stopped or killed at any moment,
 the same command with --out DIR goes on to the same bytes. docs/align.md says what to look at."""
 
+STORE = "people.labels.db"
+"""Where people's answers are kept, in the run's folder."""
+
 
 def align(given: list[str]) -> None:
     """`killick align`: validate, say what it will cost, run the arms, draw the report."""
@@ -35,11 +38,12 @@ def align(given: list[str]) -> None:
     from killick.recipes import align as recipe
     from killick.recipes.align_config import Config
     from killick.recipes.align_start import contents, measured, resolved
+    from killick.recipes.fetching import found
     from killick.rundir.folder import RunFolder
 
     torch.set_num_threads(1)
     options: Any = settings("align", command(Config), given=given, about=ABOUT, known=known(Config))
-    config = resolved(options.config)
+    config = resolved(replace(options.config, model=str(found(options.config.model))))
     out: Path | None = options.out
     begun = out is not None and (out / "config.json").exists()
     workers = config.workers or os.cpu_count() or 1
@@ -56,8 +60,25 @@ def align(given: list[str]) -> None:
             again += "" if out else f" --out {shlex.quote(str(folder.path))}"
             work(recipe, config, folder=folder, name="align", again=again, track=options.track, cost=cost)
         finish(folder.path, show=options.open)
+        if config.gold == "people":
+            ask_people(config, folder.path)
     for arm in config.leashes():
         print(f"The policy of {arm} is {recipe.policy_folder(config, arm, folder=folder.path)}.")
+
+
+def ask_people(config: "Config", folder: Path) -> None:
+    """Put the saved policy's held-out answers on the labelling page, and tell what people have said so far."""
+    from killick.recipes.align_people import questions
+    from killick.recipes.people import queue, win_rates
+    from killick.rundir.ledger import read_rows
+
+    place = str(folder / STORE)
+    asked = questions(config, read_rows(folder / "metrics.jsonl"), samples=read_rows(folder / "samples.jsonl"))
+    new = queue(asked, place)
+    for rate in win_rates(asked, place):
+        print(rate.words())
+    print(f"{new} questions are new. People answer them with: killick label --store {shlex.quote(place)}; run this "
+          "command again to read what they said.")  # fmt: skip
 
 
 def known(kind: "type[Config]") -> list[str]:

@@ -44,7 +44,7 @@ class Exam:
     Attributes:
         reward: the reward model.
         prefs: a preference file.
-        policy: the language model that is to be optimised: its folder, or smollm2 once it was fetched.
+        policy: folder of the language model that is to be optimised, or the name of one that was fetched.
         gold: what people want: vader, sincere, module:function, a folder or a URL.
         out: the exam's folder; a new one under runs/exam where none is named.
         n: answers of the policy to a prompt.
@@ -124,6 +124,7 @@ def opened(asked: Exam) -> Any:
     from killick.recipes.exam_asking import Setup
     from killick.recipes.exam_held import read_held
     from killick.recipes.exam_judges import open_examinee, open_speak, single
+    from killick.recipes.fetching import found
     from killick.recipes.scores import load_score
 
     if not asked.prefs.exists():
@@ -133,7 +134,7 @@ def opened(asked: Exam) -> Any:
     gold = None if asked.gold is None else single(load_score(asked.gold, flag="--gold"))
     speak = None
     if asked.policy is not None:
-        speak = open_speak(asked.policy, n=asked.n, tokens=asked.tokens, temperature=asked.temperature)
+        speak = open_speak(found(asked.policy), n=asked.n, tokens=asked.tokens, temperature=asked.temperature)
     print(held.facts["told"])
     setup = Setup(examinee.judge, speak, gold, examinee.nats, asked.n, asked.prompts, asked.seed)
     return lambda: watched(examine(held, setup))

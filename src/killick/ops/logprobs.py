@@ -74,7 +74,7 @@ def edge(log_probs: Float[Tensor, "*shape vocab"], top_p: float) -> Float[Tensor
 
 def pick(distribution: Float[Tensor, "*shape vocab"], tokens: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """The entry of each chosen token: log-probs in, log-probs out."""
-    return distribution.gather(-1, tokens[..., None])[..., 0]
+    return distribution.gather(-1, tokens[..., None]).squeeze(-1)
 
 
 def entropy(log_probs: Float[Tensor, "*shape vocab"]) -> Float[Tensor, "*shape"]:

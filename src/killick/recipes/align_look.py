@@ -16,7 +16,7 @@ from killick.recipes.ledger import Row
 from killick.recipes.text_score import TextScore
 from killick.types import Policy, Prompts, PromptSource, Reward, Rollout
 
-PREFIX = "held_out_"
+PREFIX = "held_"
 """What the ledger's columns of a look begin with."""
 
 

@@ -152,14 +152,14 @@ def answers(cell: Cell, step: Step, *, seen: Look | None, state: AlignState, wat
     mine, theirs = seen.scores(), state.before
     return [
         {"arm": cell.arm, "seed": cell.seed, "step": step.step, "prompt": words[row // seen.n],
-         "response": seen.answers[row], "gold": value(mine, "gold", row), "proxy": value(mine, "proxy", row),
-         "reference": theirs["answers"][row], "reference_gold": value(theirs, "gold", row),
-         "reference_proxy": value(theirs, "proxy", row)}
+         "response": seen.answers[row], "gold": value(mine, "gold", row=row), "proxy": value(mine, "proxy", row=row),
+         "reference": theirs["answers"][row], "reference_gold": value(theirs, "gold", row=row),
+         "reference_proxy": value(theirs, "proxy", row=row)}
         for row in order
     ]  # fmt: skip
 
 
-def value(scores: dict[str, Any], name: str, row: int) -> float | None:
+def value(scores: dict[str, Any], name: str, *, row: int) -> float | None:
     """One answer's score, where there is one."""
     return float(scores[name][row]) if name in scores else None
 

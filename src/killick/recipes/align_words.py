@@ -88,8 +88,8 @@ def looked(seen: Sequence[Point], config: Config) -> str:
         more = "more --steps or a higher --learning-rate would move it"
         return f"{rise}, no further than its noise: {more}. {saved(seen, config)}"
     if first.gold is None or last.gold is None:
-        asked = "people have not answered yet" if config.gold == "people" else "no gold was measured"
-        return f"{rise}; {asked}, so whether that is a gain only eyes can tell: read the answers. {saved(seen, config)}"
+        asked = "people are asked on the labelling page" if config.gold == "people" else "read the answers"
+        return f"{rise}; no gold was measured, so whether that is a gain only eyes can tell: {asked}. {saved(seen, config)}"
     return f"{rise}, and {kept_gain(seen)} {saved(seen, config)}"
 
 
@@ -119,13 +119,20 @@ def kept_gain(seen: Sequence[Point]) -> str:
     return f"{went} (at its best {peak:+.2f}, {where}): {kept}."
 
 
+def kept_step(seen: Sequence[Point], config: Config) -> int:
+    """The step of the look whose policy is saved; the first of equals."""
+    if config.choose == "last":
+        return seen[-1].step
+    score = [point.proxy if config.choose == "held-out-reward" else point.gold or 0.0 for point in seen]
+    return seen[max(range(len(seen)), key=score.__getitem__)].step
+
+
 def saved(seen: Sequence[Point], config: Config) -> str:
     """Which policy was saved."""
     if config.choose == "last":
         return "Saved is the last policy."
-    score = [point.proxy if config.choose == "held-out-reward" else point.gold or 0.0 for point in seen]
-    step = seen[max(range(len(seen)), key=score.__getitem__)].step
-    return f"Saved is the policy of step {step}, the best by {config.choose.replace('held-out-', 'held-out ')}."
+    by = config.choose.replace("held-out-", "held-out ")
+    return f"Saved is the policy of step {kept_step(seen, config)}, the best by {by}."
 
 
 def unlooked(rows: Sequence[Row]) -> str:

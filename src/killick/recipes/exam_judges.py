@@ -92,13 +92,13 @@ def single(score: TextScore) -> Judge:
     return lambda prompts, answers: score(prompts, answers).double()[None]
 
 
-def open_speak(name: Path, *, n: int, tokens: int, temperature: float) -> Speak:
+def open_speak(folder: Path, *, n: int, tokens: int, temperature: float) -> Speak:
     """A language model that answers each prompt `n` times.
 
     A prompt too long for its context loses its beginning, as it does where it is scored.
 
     Args:
-        name: the folder of a causal language model with its tokenizer, or a short name that was fetched.
+        folder: of a causal language model, with its tokenizer.
         n: answers to a prompt.
         tokens: of an answer, at most.
         temperature: of sampling.
@@ -109,9 +109,7 @@ def open_speak(name: Path, *, n: int, tokens: int, temperature: float) -> Speak:
     from killick.models.encoding import encode_ids, shortened
     from killick.models.pretrained import PretrainedPolicy, open_causal
     from killick.models.texts import Texts
-    from killick.recipes.fetching import found
 
-    folder = found(name)
     texts, model = Texts.load(folder), open_causal(folder)
     settings = model.config.get_text_config()
     room = getattr(settings, "max_position_embeddings", 1 << 20) - tokens

@@ -84,7 +84,12 @@ class Config:
     workers: int = 0
     fit: FitConfig = FitConfig(steps=200, learning_rate=5e-3, l2=0.1)
     ppo: PPOConfig = PPOConfig(
-        iterations=25, batch=64, epochs=2, minibatches=2, learning_rate=3e-4, value_learning_rate=3e-3,
+        iterations=25,
+        batch=64,
+        epochs=2,
+        minibatches=2,
+        learning_rate=3e-4,
+        value_learning_rate=3e-3,
         adam_betas=(0.9, 0.95),
     )
 
@@ -127,7 +132,9 @@ class Config:
         self.fit.validate()
         self.ppo.validate()
         if self.ppo.level == "sequence" or self.ppo.ptx_coefficient:
-            raise Refusal("This recipe has a critic and no demonstrations: leave --ppo.level and --ppo.ptx-coefficient.")
+            raise Refusal(
+                "This recipe has a critic and no demonstrations: leave --ppo.level and --ppo.ptx-coefficient."
+            )
         folder = model_folder(self.model)
         if not (folder / "config.json").is_file():
             raise Refusal(f"--model {self.model} is no model folder; killick models get smollm2 fetches one.")

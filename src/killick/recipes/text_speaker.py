@@ -97,7 +97,9 @@ def speaker(
     found = yield from cached("text-vocabulary", settings, build=count)
     trunk = Trunk(model, layers)
     distribution = {"vocabulary": vocabulary, "temperature": temperature, "spoken": found["spoken"]}
-    reference = TopPolicy(trunk, **distribution).requires_grad_(False).to(trunk.dtype)  # as it was read: half the memory
+    reference = (
+        TopPolicy(trunk, **distribution).requires_grad_(False).to(trunk.dtype)
+    )  # as it was read: half the memory
     return Speaker(trunk, texts, reference, mark, distribution), found["coverage"]
 
 
@@ -177,4 +179,6 @@ def answers(
     rollout = joined([Rollout(**each) for each in parts], pad=speaks.texts.pad)
     told = speaks.texts.responses(rollout)
     worth = gold([prompt for prompt in prompts for _ in range(n)], told).float()
-    return Answers(asked, n, rollout, torch.cat([each["features"] for each in saved]).to(device), told, worth.to(device))
+    return Answers(
+        asked, n, rollout, torch.cat([each["features"] for each in saved]).to(device), told, worth.to(device)
+    )
