@@ -14,6 +14,7 @@ _HOMES = {
     "Answers": "worlds.answers",
     "Arithmetic": "worlds.arithmetic",
     "Asking": "models.asking",
+    "AskingPretrained": "models.asking_pretrained",
     "BadRow": "preferences.rows",
     "BadRows": "preferences.files",
     "BradleyTerry": "preferences.labelers",

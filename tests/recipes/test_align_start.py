@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from aligning import setting, tiny
-from killick.recipes.align_start import Cost, contents, digest, measured, resolved, scaled, short_step
+from killick.recipes.align_start import Cost, contents, measured, resolved, scaled, short_step
+from killick.recipes.contents import digest
 from killick.types import Refusal
 
 
