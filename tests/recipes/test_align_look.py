@@ -88,7 +88,7 @@ def test_a_score_of_text_reads_prompt_and_answer_behind_the_tokens(prepared: Any
         return torch.arange(len(answers), dtype=torch.float64)
 
     ids, mask = watched.train.all()
-    spoken = torch.tensor(watched.texts.answer("a lamp") + [watched.texts.eos])
+    spoken = torch.tensor([*watched.texts.answer("a lamp"), watched.texts.eos])
     rows = torch.stack((spoken, spoken))
     finished = torch.tensor([True, True])
     rollout = Rollout(ids[:2], mask[:2], rows, rows >= 0, torch.zeros(rows.shape), finished)
