@@ -53,11 +53,11 @@ def test_it_begins_by_reading_each_prefix_as_the_judge_does(kind: str) -> None:
     seen = rollout()
     assert_close(critic(seen)[seen.mask], torch.tensor(readings(judge, seen)), atol=1e-5, rtol=1e-5)
     critic(seen)[seen.mask].square().sum().backward()
-    moved = [parameter for parameter in critic.parameters() if parameter.grad is not None and parameter.grad.any()]
+    moved = [(each, each.grad) for each in critic.parameters() if each.grad is not None and each.grad.any()]
     assert len(moved) > 8
     with torch.no_grad():
-        for parameter in moved:
-            parameter.sub_(0.1 * parameter.grad)  # type: ignore[arg-type]
+        for parameter, gradient in moved:
+            parameter.sub_(0.1 * gradient)
     assert digest(judge.parameters()) == before  # O-41
     assert not torch.allclose(critic(seen)[seen.mask], torch.tensor(readings(judge, seen)), atol=1e-3)
 

@@ -81,7 +81,7 @@ def test_a_look_scores_what_it_shows_and_puts_no_prompt_twice(prepared: Any) -> 
 
 def test_a_score_of_text_reads_prompt_and_answer_behind_the_tokens(prepared: Any) -> None:
     _, ready = prepared
-    watched, asked = ready.watched, []
+    watched, asked = ready.watched, list[tuple[str, str]]()
 
     def score(prompts: Any, answers: Any) -> torch.Tensor:
         asked.extend(zip(prompts, answers, strict=True))

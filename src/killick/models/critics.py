@@ -1,8 +1,8 @@
-"""A critic that begins as a copy of a reward model: it reads each token as the judge would read an answer ending there.
+"""A critic that begins as a copy of a reward model: it reads a token as the judge reads an answer that ends there.
 
-Nothing is shared with the judge, which must not move (O-41). Over a trunk only the judge's top layers, norm and head are
-copied; below they stand on the policy's own trunk where the judge was fitted on the same frozen layers, and on a trunk
-of the judge's otherwise.
+Nothing is shared with the judge, which must not move (O-41). Over a trunk only the judge's top layers, norm and head
+are copied; below they stand on the policy's own trunk where the judge was fitted on the same frozen layers, and on a
+trunk of the judge's otherwise.
 """
 
 from copy import deepcopy
