@@ -32,6 +32,7 @@ _HOMES = {
     "FitState": "rewards.fit",
     "Flaw": "worlds.brand",
     "Head": "rewards.head",
+    "JudgingValue": "models.critics",
     "Labeler": "types",
     "Leaning": "preferences.agreement",
     "Leash": "algorithms.leash",

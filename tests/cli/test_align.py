@@ -1,7 +1,6 @@
 """`killick align` as a user runs it: the estimate, the folder, going on, and one sentence for what cannot be."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,8 +20,8 @@ SHORT = [
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    yield setting(tmp_path_factory.mktemp("setting"))
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return setting(tmp_path_factory.mktemp("setting"))
 
 
 def words(place: Path, *more: str) -> list[str]:

@@ -89,7 +89,8 @@ def looked(seen: Sequence[Point], config: Config) -> str:
         return f"{rise}, no further than its noise: {more}. {saved(seen, config)}"
     if first.gold is None or last.gold is None:
         asked = "people are asked on the labelling page" if config.gold == "people" else "read the answers"
-        return f"{rise}; no gold was measured, so whether that is a gain only eyes can tell: {asked}. {saved(seen, config)}"
+        told = f"no gold was measured, so whether that is a gain only eyes can tell: {asked}."
+        return f"{rise}; {told} {saved(seen, config)}"
     return f"{rise}, and {kept_gain(seen)} {saved(seen, config)}"
 
 
