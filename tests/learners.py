@@ -1,4 +1,5 @@
-"""Four kinds of policy for one PPO: a table, a transformer with a critic, sequence level, and a Hugging Face model."""
+"""Kinds of policy for one PPO: a table, a transformer with a critic, sequence level, a Hugging Face model, and the top
+layers of one over a shared trunk, with a critic on it."""
 
 import os
 import warnings
@@ -14,6 +15,7 @@ from killick.algorithms.ppo import PPOState
 from killick.algorithms.ppo_config import PPOConfig
 from killick.models.policy import TransformerPolicy
 from killick.models.pretrained import PretrainedPolicy
+from killick.models.speakers import speakers
 from killick.models.tabular import TabularPolicy
 from killick.models.transformer import Transformer, TransformerConfig
 from killick.models.value import Critic
@@ -22,7 +24,7 @@ from killick.worlds.answers import Answers
 from killick.worlds.arithmetic import Arithmetic
 from killick.worlds.emphasis import Emphasis
 
-KINDS = ("table", "transformer", "sequence", "hugging face")
+KINDS = ("table", "transformer", "sequence", "hugging face", "top layers")
 
 
 @dataclass
@@ -30,7 +32,7 @@ class Learner:
     """What a test needs to run PPO: a world-like source of prompts and gold, a policy, perhaps a critic, settings."""
 
     policy: Any
-    value: Critic | None
+    value: Any
     prompts: Callable[[int, torch.Generator], Prompts]
     reward: Callable[[Rollout], torch.Tensor]
     config: PPOConfig
@@ -45,7 +47,7 @@ class Learner:
 
 
 def learner(kind: str) -> Learner:
-    """One of the four, small, the same every time."""
+    """One of them, small, the same every time."""
     generator = torch.Generator().manual_seed(1)
     if kind == "table":
         world = Answers()
@@ -65,6 +67,13 @@ def learner(kind: str) -> Learner:
         speaking = TransformerPolicy(Transformer(shape, generator), emphasis.vocabulary)
         config = PPOConfig(iterations=4, batch=32, minibatches=2, learning_rate=1e-3, level="sequence")
         return Learner(speaking, None, emphasis.prompts, emphasis.gold, config)
+    if kind == "top layers":
+        model = llama().model
+        with torch.no_grad():
+            model.lm_head.weight.mul_(10)  # it stays as it is, and with the library's first weights can say little
+        made = speakers(model, Vocabulary(20, time=6, eos=1, pad=1), train_layers=1, generator=generator)
+        config = PPOConfig(iterations=3, batch=32, minibatches=2, learning_rate=1e-2)
+        return Learner(made.policy, made.value, Arithmetic().prompts, even_tokens, config)
     config = PPOConfig(iterations=3, batch=8, n=4, minibatches=2, learning_rate=1e-3, baseline="leave-one-out")
     return Learner(llama(), None, Arithmetic().prompts, even_tokens, config)
 

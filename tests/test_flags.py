@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tyro.conf import Positional
 
-from killick.flags import flags, nearest, parse, settings, taken
+from killick.flags import flags, gathered, nearest, parse, settings, taken
 from killick.recipes import answers, arithmetic
 
 
@@ -14,6 +14,15 @@ def test_the_nearest_word_is_offered_only_if_it_is_near() -> None:
     """Edit distance decides."""
     assert nearest("answer", ["answers", "emphasis"]) == " (did you mean answers?)"
     assert nearest("zebra", ["answers", "emphasis"]) == ""
+
+
+def test_a_flag_that_is_given_again_adds_its_values() -> None:
+    """A parser alone would keep the last and say nothing."""
+    words = ["--reward", "a", "b", "--n", "4", "--reward=c", "x", "--reward", "d", "--out", "y"]
+    assert gathered(words, "--reward") == ["--reward", "a", "b", "c", "d", "--n", "4", "x", "--out", "y"]
+    assert gathered(["--n", "4"], "--reward") == ["--n", "4"]
+    assert gathered(["--reward"], "--reward") == ["--reward"]
+    assert gathered(["--rewards", "a"], "--reward") == ["--rewards", "a"]
 
 
 def test_a_flag_is_taken_out_with_its_value_wherever_it_stands() -> None:

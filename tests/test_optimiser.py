@@ -75,6 +75,29 @@ def test_forty_steps_are_torchs_fused_adam_bit_for_bit() -> None:
     assert not torch.equal(mine[2], parameters()[2])
 
 
+@pytest.mark.parametrize(("betas", "decay"), [((0.9, 0.95), 0.0), ((0.9, 0.95), 0.1), ((0.8, 0.999), 0.01)])
+def test_other_betas_and_decay_are_torchs_fused_adamw_bit_for_bit(betas: tuple[float, float], decay: float) -> None:
+    """Twenty steps; the decay does not pass through the moments."""
+    mine, theirs = parameters(), parameters()
+    ours = Adam(mine, 1e-2, betas=betas, weight_decay=decay)
+    torchs = torch.optim.AdamW(theirs, lr=1e-2, betas=betas, weight_decay=decay, fused=True)
+    for step in range(20):
+        push(mine, step)
+        push(theirs, step)
+        ours.step()
+        torchs.step()
+    assert all(torch.equal(a, b) for a, b in zip(mine, theirs, strict=True))
+
+
+def test_a_decayed_step_by_hand() -> None:
+    """Rate .1, decay .5, weight 2, gradient 3: 2 (1 - .05) - .1 = 1.8; with a gradient of 0 it only shrinks to 1.9."""
+    weights = [nn.Parameter(torch.tensor(2.0)) for _ in range(2)]
+    for weight, gradient in zip(weights, (3.0, 0.0), strict=True):
+        weight.grad = torch.tensor(gradient)
+    Adam(weights, 0.1, weight_decay=0.5).step()
+    assert [weight.item() for weight in weights] == pytest.approx([1.8, 1.9], abs=1e-6)
+
+
 @pytest.mark.parametrize("most", [1e-9, 0.3, 1e9])
 def test_clipping_is_torchs_bit_for_bit(most: float) -> None:
     """Gradients of four shapes, one of them missing; the length is that before the cut."""

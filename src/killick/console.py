@@ -12,6 +12,8 @@ from killick.ops.stats import smoothed
 
 HOLDS = {None: "setting", True: "yes", False: "NO"}
 SHOWN = ("proxy", "gold", "kl", "entropy", "length", "finished")
+LOOK = "held_"
+"""What the columns of a look at held-out prompts begin with; a row has them at some steps."""
 
 
 class Plain:
@@ -28,13 +30,15 @@ class Plain:
     def row(self, cell: str, row: Mapping[str, Any]) -> None:
         """Take up a ledger row."""
         self.clock.tick()
-        if row["step"] % 10 and row["step"] != self.cells[cell] - 1:
+        look = looked(row)
+        if row["step"] % 10 and row["step"] != self.cells[cell] - 1 and not look:
             return
         if not self.head:
             print("  ".join([f"{'cell':>28}", f"{'step':>5}", *(f"{name:>8}" for name in SHOWN), f"{'left':>7}"]))
             self.head = True
-        numbers = [f"{number(row[name]):>8}" for name in SHOWN]
-        print("  ".join([f"{cell:>28}", f"{row['step']:>5}", *numbers, f"{self.clock.left():>7}"]), flush=True)
+        print("  ".join([f"{cell:>28}", f"{row['step']:>5}", *cells_of(row), f"{self.clock.left():>7}"]), flush=True)
+        if look:
+            print("  ".join([f"{'held-out prompts':>28}", f"{'':>5}", *cells_of(look)]), flush=True)
 
 
 class Live:
@@ -45,6 +49,7 @@ class Live:
 
         self.cells, self.clock = cells, Clock(sum(cells.values()))
         self.rows: dict[str, Mapping[str, Any]] = {}
+        self.looks: dict[str, tuple[int, Mapping[str, Any]]] = {}
         self.said = ""
         self.screen = Screen(self.table(), refresh_per_second=4)
 
@@ -72,6 +77,11 @@ class Live:
             numbers = [number(row[name]) for name in SHOWN] if row else [""] * len(SHOWN)
             step = row["step"] + 1 if row else 0
             table.add_row(cell, f"{step}/{steps}", *numbers, ProgressBar(steps, step, width=16))
+            if cell in self.looks:
+                at, look = self.looks[cell]
+                table.add_row(
+                    "  held-out prompts", f"at {at}", *(number(look[name]) for name in SHOWN), "", style="dim"
+                )
         return table
 
     def note(self, cell: str, text: str) -> None:
@@ -83,6 +93,8 @@ class Live:
         """Take up a ledger row."""
         self.clock.tick()
         self.rows[cell] = row
+        if look := looked(row):
+            self.looks[cell] = row["step"], look
         self.screen.update(self.table())
 
 
@@ -108,7 +120,23 @@ class Clock:
         if self.seen < 2:
             return "-"
         seconds = (time.monotonic() - self.began) / (self.seen - 1) * (self.total - self.seen)
-        return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+        return duration(seconds)
+
+
+def duration(seconds: float) -> str:
+    """A time span, short."""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def looked(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a row says of held-out prompts; nothing where it says nothing."""
+    found = {name: row.get(LOOK + name) for name in SHOWN}
+    return found if found["proxy"] is not None else {}
+
+
+def cells_of(row: Mapping[str, Any]) -> list[str]:
+    """The numbers of a plain line."""
+    return [f"{number(row[name]):>8}" for name in SHOWN]
 
 
 def number(value: float | None) -> str:
@@ -183,16 +211,25 @@ def verdicts(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     for arm, groups in arms.items():
         steps = sorted(groups)
         mine = [groups[step] for step in steps]
-        gold = [fmean(row["gold"] for row in group) for group in mine]
-        smooth = smoothed(gold)
-        best = max(range(len(smooth)), key=smooth.__getitem__)
         proxy = [fmean(row["proxy"] for row in group) for group in mine]
         kl = [row["kl"] for row in mine[-1] if row["kl"] is not None]
         far = f" at a KL of {fmean(kl):.2f} nats" if kl else ""
         ends = [row["finished"] for row in mine[-1] if row["finished"] is not None]
         ended = f", and {fmean(ends):.0%} of the responses end by themselves" if ends else ""
         out.append(
-            f"{arm}: the proxy went from {proxy[0]:+.2f} to {proxy[-1]:+.2f}{far}; gold began at {gold[0]:+.2f}, was "
-            f"best around step {steps[best]} ({smooth[best]:+.2f}) and ended at {gold[-1]:+.2f}{ended}."
+            f"{arm}: the proxy went from {proxy[0]:+.2f} to {proxy[-1]:+.2f}{far}; {gold_words(steps, mine)}{ended}."
         )
     return out
+
+
+def gold_words(steps: Sequence[int], groups: Sequence[Sequence[Mapping[str, Any]]]) -> str:
+    """How gold began, where it was best, and how it ended."""
+    if any(row["gold"] is None for group in groups for row in group):
+        return "gold was not measured"
+    gold = [fmean(row["gold"] for row in group) for group in groups]
+    smooth = smoothed(gold)
+    best = max(range(len(smooth)), key=smooth.__getitem__)
+    return (
+        f"gold began at {gold[0]:+.2f}, was best around step {steps[best]} ({smooth[best]:+.2f}) and ended at "
+        f"{gold[-1]:+.2f}"
+    )

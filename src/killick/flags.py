@@ -27,6 +27,27 @@ def taken(words: Sequence[str], flag: str, *, otherwise: str) -> tuple[list[str]
     return [*words[:place], *words[place + 2 :]], words[place + 1]
 
 
+def gathered(words: Sequence[str], flag: str) -> list[str]:
+    """The words with every value of a flag behind its first: --reward a --reward b is --reward a b.
+
+    A parser would keep the last alone, and say nothing.
+    """
+    rest: list[str] = []
+    values: list[str] = []
+    place = None
+    for word in words:
+        if word == flag or word.startswith(flag + "="):
+            place = len(rest) if place is None else place
+            values += [word.removeprefix(flag + "=")] if word != flag else []
+            inside = word == flag
+        elif place is not None and inside and not word.startswith("--"):
+            values.append(word)
+        else:
+            inside = False
+            rest.append(word)
+    return rest if place is None else [*rest[:place], flag, *values, *rest[place:]]
+
+
 def parse(name: str, recipe: ModuleType, *, given: list[str]) -> Any:
     """Settings and the run's own flags; most come from the recipe's dataclass.
 

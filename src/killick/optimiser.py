@@ -1,4 +1,4 @@
-"""Adam over torch's fused kernel, and plain gradient descent, without the rest of `torch.optim`.
+"""Adam and AdamW over torch's fused kernels, and plain gradient descent, without the rest of `torch.optim`.
 
 The first `torch.optim` optimiser of a process imports torch's compiler just to switch it off: 4 to 6 CPU seconds, more
 than importing torch itself and as much as a third of a whole arm, in every worker. Nothing here is compiled. The
@@ -33,17 +33,27 @@ def clip_(parameters: Iterable[torch.nn.Parameter], most: float) -> torch.Tensor
 
 
 class Adam:
-    """Adam with torch's defaults (betas 0.9 and 0.999, eps 1e-8, no weight decay).
+    """Adam with torch's defaults (betas 0.9 and 0.999, eps 1e-8, no weight decay); with weight decay it is AdamW.
 
     Args:
         parameters: moved in place; those without a gradient stay.
         learning_rate: may be set anew before any step.
+        betas: how much of the first and the second moment stays at each step.
+        weight_decay: share of a weight, times the rate, by which each step shrinks it, whatever its gradient.
 
-    Source: Kingma and Ba 2015, arXiv 1412.6980.
+    Source: Kingma and Ba 2015, arXiv 1412.6980; the decay: Loshchilov and Hutter 2019, arXiv 1711.05101.
     """
 
-    def __init__(self, parameters: Iterable[torch.nn.Parameter], learning_rate: float):
+    def __init__(
+        self,
+        parameters: Iterable[torch.nn.Parameter],
+        learning_rate: float,
+        *,
+        betas: tuple[float, float] = (0.9, 0.999),
+        weight_decay: float = 0.0,
+    ):
         self.parameters, self.learning_rate = list(parameters), learning_rate
+        self.betas, self.weight_decay = betas, weight_decay
         self.first = [torch.zeros_like(p, requires_grad=False) for p in self.parameters]
         self.second = [torch.zeros_like(p, requires_grad=False) for p in self.parameters]
         self.steps = [torch.zeros((), device=p.device) for p in self.parameters]
@@ -61,9 +71,10 @@ class Adam:
             return
         parameters, gradients, first, second, steps = map(list, zip(*rows, strict=True))
         torch._foreach_add_(steps, 1)
-        torch._fused_adam_(
-            parameters, gradients, first, second, [], steps, lr=self.learning_rate, beta1=0.9, beta2=0.999,
-            weight_decay=0.0, eps=1e-8, amsgrad=False, maximize=False,
+        kernel = torch._fused_adamw_ if self.weight_decay else torch._fused_adam_
+        kernel(
+            parameters, gradients, first, second, [], steps, lr=self.learning_rate, beta1=self.betas[0],
+            beta2=self.betas[1], weight_decay=self.weight_decay, eps=1e-8, amsgrad=False, maximize=False,
         )  # fmt: skip
 
     def moments(self) -> Iterable[tuple[torch.nn.Parameter, torch.Tensor, torch.Tensor, torch.Tensor]]:

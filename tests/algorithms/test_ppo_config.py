@@ -25,6 +25,8 @@ def test_the_defaults_are_accepted() -> None:
         ({"learning_rate": float("nan")}, "learning_rate"),
         ({"value_learning_rate": -1e-3}, "value_learning_rate"),
         ({"clip_range": -0.2}, "clip_range"),
+        ({"weight_decay": -0.1}, "weight_decay"),
+        ({"adam_betas": (0.9, 1.0)}, "adam_betas"),
         ({"gamma": 1.1}, "gamma"),
         ({"gae_lambda": -0.1}, "gae_lambda"),
         ({"warmup": -1}, "warmup"),

@@ -220,6 +220,15 @@ def test_the_critic_may_learn_at_a_rate_of_its_own() -> None:
         assert judge.numbers.tolist()[0] == pytest.approx([expected] * 3, abs=1e-6)
 
 
+def test_both_optimisers_take_the_settings_of_adam() -> None:
+    made = learner("transformer")
+    plain, other = made.state(), made.state(adam_betas=(0.9, 0.95), weight_decay=0.1)
+    for optimiser in (plain.optimiser, plain.value_optimiser):
+        assert (optimiser.betas, optimiser.weight_decay) == ((0.9, 0.999), 0.0)
+    for optimiser in (other.optimiser, other.value_optimiser):
+        assert (optimiser.betas, optimiser.weight_decay) == ((0.9, 0.95), 0.1)
+
+
 def rates_of(part: str = "optimiser", **settings: Any) -> list[float]:
     """The learning rate of every optimiser step."""
     state = state_of([[0.0] * 3] * 2, iterations=10, epochs=4, learning_rate=1e-3, **settings)

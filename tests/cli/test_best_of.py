@@ -113,11 +113,14 @@ def test_noise_is_not_told_as_a_turn(killick: Command, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (["--reward", "rubric:score"], ["candidates PATH"]),
+        (["--reward", "rubric:score"], ["--candidates FILE, or --model DIR with --prompts FILE"]),
+        (["--candidates", "mails.jsonl"], ["Name what chooses: --reward DIR"]),
+        (["--candidates", "mails.jsonl", "--reward", "vader", "--n", "4"], ["--n draws answers of a --model"]),
+        (["--candidates", "mails.jsonl", "--reward", "vader", "--gold", "people"], ["--gold people is for answers"]),
         (["--candidates", "nowhere.csv", "--reward", "rubric:score"], ["nowhere.csv cannot be read"]),
         (["--candidates", "rubric.py", "--reward", "rubric:score"], ["Line 1 names no response"]),
         (["--candidates", "mails.jsonl", "--reward", "rubric:scor"], ["is it score?"]),
-        (["--candidates", "mails.jsonl", "--reward", "."], ["is a folder without reward.safetensors", "brand-head"]),
+        (["--candidates", "mails.jsonl", "--reward", "."], ["is a folder without a reward model", "brand-head"]),
         (["--candidates", "mails.jsonl", "--reward", "rubric:failing"], ["line 1", "response 2", "judge is away"]),
         (["--candidates", "mails.jsonl", "--reward", "rubric:score", "--gold", "rubric:failing"], ["--gold", "line 1"]),
         (["--candidates", "mails.jsonl", "--reward", "rubric:score", "--ns", "8"], ["--ns goes to 8", "more than 4"]),

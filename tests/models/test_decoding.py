@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
-from killick.models.decoding import check_temperature, decode, sample_in_batches, score, sequence
+from killick.models.decoding import Distribution, check_temperature, decode, sample_in_batches, score, sequence
 from killick.types import NonFinite, Refusal, Rollout, Vocabulary
 from speakers import speaker
 
@@ -51,7 +51,7 @@ def test_the_first_end_token_is_real_and_everything_behind_it_is_not_even_if_pad
     """End = padding = 2, the model says 11, 12, 2 and would go on: ids (11, 12, 2, 2), mask (1, 1, 1, 0)."""
     vocabulary = Vocabulary(size=13, time=5, eos=2, pad=2)
     step = script([11, 12, 2, 5, 5], [5, 6, 7, 2], size=13)
-    rollout = decode(step, prompts(2), n=1, vocabulary=vocabulary, temperature=1.0, generator=seeded(0))
+    rollout = decode(step, prompts(2), n=1, distribution=Distribution(vocabulary, 1.0), generator=seeded(0))
     assert rollout.responses.tolist() == [[11, 12, 2, 2], [5, 6, 7, 2]]
     assert rollout.mask.int().tolist() == [[1, 1, 1, 0], [1, 1, 1, 1]]
     assert rollout.lengths.tolist() == [3, 4]
@@ -67,7 +67,7 @@ def test_an_answer_that_is_the_end_token_alone_has_length_one() -> None:
         return torch.tensor([[-1e4, -1e4, 0.0]]).repeat(len(new), 1)
 
     rollout = decode(
-        step, prompts(3), n=1, vocabulary=Vocabulary(size=3, time=6, eos=2), temperature=1.0, generator=seeded(0)
+        step, prompts(3), n=1, distribution=Distribution(Vocabulary(size=3, time=6, eos=2), 1.0), generator=seeded(0)
     )
     assert rollout.responses.tolist() == [[2]] * 3
     assert (rollout.lengths.tolist(), rollout.finished.tolist()) == ([1] * 3, [True] * 3)
@@ -82,8 +82,7 @@ def test_an_end_token_in_the_prompt_ends_nothing() -> None:
         script([0], [1], size=3),
         (ids, seen),
         n=1,
-        vocabulary=Vocabulary(size=3, time=2, eos=2),
-        temperature=1.0,
+        distribution=Distribution(Vocabulary(size=3, time=2, eos=2), 1.0),
         generator=seeded(0),
     )
     assert rollout.responses.tolist() == [[0, 0], [1, 1]]
@@ -94,7 +93,7 @@ def test_ending_on_the_last_token_of_the_budget_is_finished_and_running_out_is_n
     """Budget 2: (0, end) against (0, 0); both are real to the last token."""
     vocabulary = Vocabulary(size=3, time=2, eos=2)
     rollout = decode(
-        script([0, 2], [0, 0], size=3), prompts(2), n=1, vocabulary=vocabulary, temperature=1.0, generator=seeded(0)
+        script([0, 2], [0, 0], size=3), prompts(2), n=1, distribution=Distribution(vocabulary, 1.0), generator=seeded(0)
     )
     assert rollout.finished.tolist() == [True, False]
     assert bool(rollout.mask.all())
@@ -103,7 +102,11 @@ def test_ending_on_the_last_token_of_the_budget_is_finished_and_running_out_is_n
 def test_without_an_end_token_every_response_has_the_budget_and_none_is_finished() -> None:
     """Fixed length."""
     rollout = decode(
-        constant(0.0, 0.0), prompts(4), n=1, vocabulary=Vocabulary(size=2, time=3), temperature=1.0, generator=seeded(0)
+        constant(0.0, 0.0),
+        prompts(4),
+        n=1,
+        distribution=Distribution(Vocabulary(size=2, time=3), 1.0),
+        generator=seeded(0),
     )
     assert rollout.responses.shape == (4, 3)
     assert bool(rollout.mask.all())
@@ -116,7 +119,11 @@ def test_without_an_end_token_every_response_has_the_budget_and_none_is_finished
 def test_the_responses_of_one_prompt_stand_together() -> None:
     """Three prompts, two each."""
     rollout = decode(
-        constant(0.0, 0.0), prompts(3), n=2, vocabulary=Vocabulary(size=2, time=1), temperature=1.0, generator=seeded(0)
+        constant(0.0, 0.0),
+        prompts(3),
+        n=2,
+        distribution=Distribution(Vocabulary(size=2, time=1), 1.0),
+        generator=seeded(0),
     )
     assert rollout.prompts[:, 0].tolist() == [0, 0, 1, 1, 2, 2]
     assert len(rollout) == 6
@@ -136,7 +143,7 @@ def test_a_row_that_has_ended_does_not_shift_its_neighbours() -> None:
 
     vocabulary = Vocabulary(size=4, time=6, eos=3)
     ends, goes_on = (
-        decode(free(first), prompts(4), n=1, vocabulary=vocabulary, temperature=1.0, generator=seeded(5))
+        decode(free(first), prompts(4), n=1, distribution=Distribution(vocabulary, 1.0), generator=seeded(5))
         for first in ([-1e4] * 3 + [0.0], [0.0] + [-1e4] * 3)
     )
     assert ends.lengths.tolist() == [1, 6, 6, 6]
@@ -153,8 +160,7 @@ def test_masks_pads_and_flags_are_of_one_piece(seed: int, time: int, n: int) -> 
             constant(0.0, 0.5, -1.0, 9.0),
             prompts(6),
             n=n,
-            vocabulary=vocabulary,
-            temperature=0.7,
+            distribution=Distribution(vocabulary, 0.7),
             generator=seeded(seed),
         )
         for _ in range(2)
@@ -178,15 +184,17 @@ def test_masks_pads_and_flags_are_of_one_piece(seed: int, time: int, n: int) -> 
 def test_temperature_is_in_the_log_probs() -> None:
     """Logits (1, 0), token 0, T = .5: -log(1 + exp(-2)) = -0.126928 (T = 1 would say -0.313262), drawn and scored."""
     vocabulary = Vocabulary(size=2, time=1)
-    rollout = decode(constant(1.0, 0.0), prompts(200), n=1, vocabulary=vocabulary, temperature=0.5, generator=seeded(0))
+    rollout = decode(
+        constant(1.0, 0.0), prompts(200), n=1, distribution=Distribution(vocabulary, 0.5), generator=seeded(0)
+    )
     zero = rollout.responses[:, 0] == 0
     assert_close(rollout.logprobs[zero], torch.full((int(zero.sum()), 1), -0.126928), atol=1e-6, rtol=0)
-    scored, full = score(torch.tensor([[1.0, 0.0]]).repeat(200, 1), rollout, vocabulary=vocabulary, temperature=0.5)
+    scored, full = score(torch.tensor([[1.0, 0.0]]).repeat(200, 1), rollout, distribution=Distribution(vocabulary, 0.5))
     assert torch.equal(scored, rollout.logprobs)
     assert_close(full[0, 0], torch.tensor([-0.126928, -2.126928]), atol=1e-6, rtol=0)
     # 20,000 draws: the share of token 0 within 4 standard errors of exp(-0.126928) = 0.880797.
     drawn = decode(
-        constant(1.0, 0.0), prompts(20_000), n=1, vocabulary=vocabulary, temperature=0.5, generator=seeded(1)
+        constant(1.0, 0.0), prompts(20_000), n=1, distribution=Distribution(vocabulary, 0.5), generator=seeded(1)
     ).responses
     assert abs(float((drawn == 0).double().mean()) - 0.880797) < 4 * (0.8808 * 0.1192 / 20_000) ** 0.5
 
@@ -198,13 +206,12 @@ def test_a_forbidden_token_is_never_drawn_and_has_no_probability_when_scored() -
         constant(0.0, 50.0, 0.0, 50.0),
         prompts(10_000),
         n=1,
-        vocabulary=vocabulary,
-        temperature=1.0,
+        distribution=Distribution(vocabulary, 1.0),
         generator=seeded(0),
     )
     assert rollout.responses.unique().tolist() == [0, 2]
     _, full = score(
-        torch.tensor([[0.0, 50.0, 0.0, 50.0]]).repeat(20_000, 1), rollout, vocabulary=vocabulary, temperature=1.0
+        torch.tensor([[0.0, 50.0, 0.0, 50.0]]).repeat(20_000, 1), rollout, distribution=Distribution(vocabulary, 1.0)
     )
     assert full[0, 0].tolist() == pytest.approx([math.log(0.5), -math.inf, math.log(0.5), -math.inf], abs=1e-6)
 
@@ -218,7 +225,7 @@ def test_scores_stand_in_reading_order_and_padding_scores_nothing() -> None:
     rollout = Rollout(
         ids, torch.ones(2, 1, dtype=torch.bool), torch.tensor([[2, 2], [0, 7]]), mask, torch.zeros(2, 2), mask[:, 0]
     )
-    found, full = score(logits, rollout, vocabulary=Vocabulary(size=3, time=2, pad=7), temperature=1.0)
+    found, full = score(logits, rollout, distribution=Distribution(Vocabulary(size=3, time=2, pad=7), 1.0))
     log_z = math.log(1 + math.e + math.e**2)
     assert found.flatten().tolist() == pytest.approx([2 - log_z, -log_z, -math.log(2 + math.exp(9)), 0.0], abs=1e-5)
     assert full.shape == (2, 2, 3)
@@ -264,7 +271,7 @@ def test_logits_that_are_no_distribution_stop_the_sampler_and_name_the_rows(pois
         return logits
 
     with pytest.raises(NonFinite, match=r"sampled tokens.*in 1 of 3 rows \(row 1\)"):
-        decode(step, prompts(3), n=1, vocabulary=Vocabulary(size=2, time=2), temperature=1.0, generator=seeded(0))
+        decode(step, prompts(3), n=1, distribution=Distribution(Vocabulary(size=2, time=2), 1.0), generator=seeded(0))
 
 
 def test_one_impossible_token_is_no_fault() -> None:
@@ -273,8 +280,7 @@ def test_one_impossible_token_is_no_fault() -> None:
         constant(-math.inf, 0.0),
         prompts(3),
         n=1,
-        vocabulary=Vocabulary(size=2, time=2),
-        temperature=1.0,
+        distribution=Distribution(Vocabulary(size=2, time=2), 1.0),
         generator=seeded(0),
     )
     assert rollout.responses.tolist() == [[1, 1]] * 3

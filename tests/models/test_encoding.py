@@ -128,3 +128,13 @@ def test_a_cut_prompt_keeps_its_start_token() -> None:
 def test_texts_that_do_not_go_together_are_refused(prompts, answers, sizes, words: str) -> None:
     with pytest.raises(Refusal, match=words):
         encoded(prompts, answers, **sizes)
+
+
+def test_what_closes_an_answer_may_be_more_than_its_end_or_nothing() -> None:
+    """Two tokens, none, and none behind an answer of no token, which keeps its end."""
+    texts = plain_texts()
+    for closing, last in (([2, 201], [[2, 201], [2, 201]]), ([], [texts.answer("he"), [2]])):
+        found = encode_texts(["a", "a"], ["he", ""], texts=texts, limit=16, time=8, closing=closing)
+        rows = [row[:stop] for row, stop in zip(found.rollout.responses, found.rollout.lengths, strict=True)]
+        assert [row.tolist()[-len(end) :] for row, end in zip(rows, last, strict=True)] == last
+        assert found.rollout.finished.all()

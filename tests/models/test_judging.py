@@ -15,7 +15,7 @@ from killick.models.judging import PretrainedReward, narrow
 from killick.models.prompting import PromptSet
 from killick.models.texts import Texts
 from killick.types import Refusal, Rollout
-from llamas import END, llama_folder, tokenizer
+from llamas import END, PAD, llama_folder, tokenizer
 
 PROMPTS = ["Hi", "My honest review of the lamp: I thought", "Hi", "x"]
 ANSWERS = ["it was good.", "", "no", "a much longer answer, since lengths differ " * 2]
@@ -81,6 +81,33 @@ def test_a_saved_model_scores_bit_for_bit_in_a_new_process(tmp_path: Path) -> No
     assert json.loads(done.stdout) == [40, 8, model.scores(PROMPTS, ANSWERS).tolist()]
 
 
+@pytest.mark.parametrize(
+    ("template", "pad", "closing"), [(True, PAD, [2, 201]), (True, END, [2, 201]), (False, PAD, [2]), (False, END, [])]
+)
+def test_a_folder_from_elsewhere_is_read_where_its_trainer_read_it(tmp_path: Path, template, pad, closing) -> None:
+    """A whole dialogue as the template writes it (the line break behind the end token is 201), or a plain text with its
+    end token, scored at the last token that is no padding; so again after the folder was written anew."""
+    model = judge().model
+    reads = tokenizer(template=template, pad=pad)
+    model.config.pad_token_id = reads.pad_token_id
+    del model.config.killick
+    model.save_pretrained(tmp_path / "theirs")
+    reads.save_pretrained(tmp_path / "theirs")
+    found = PretrainedReward.load(tmp_path / "theirs")
+    assert found.closing == closing
+    turns = [[("user", prompt), ("assistant", answer)] for prompt, answer in zip(PROMPTS, ANSWERS, strict=True)]
+    whole = [found.texts.rendered(turn, asks=False) if template else turn[0][1] + turn[1][1] + END for turn in turns]
+    rows = reads(
+        [text for text, answer in zip(whole, ANSWERS, strict=True) if answer], padding=True, return_tensors="pt"
+    )
+    with torch.no_grad():
+        theirs = model(**rows).logits[:, 0]
+    mine = found.scores(PROMPTS, ANSWERS)
+    assert_close(mine[torch.tensor([bool(answer) for answer in ANSWERS])], theirs, atol=1e-5, rtol=0)
+    found.save(tmp_path / "again")
+    assert_close(PretrainedReward.load(tmp_path / "again").scores(PROMPTS, ANSWERS), mine, atol=0, rtol=0)
+
+
 def test_a_folder_without_its_head_is_refused_by_name(tmp_path: Path) -> None:
     """O-08: a fresh head would be noise."""
     judge().save(tmp_path)
@@ -97,7 +124,8 @@ def test_a_language_model_is_no_reward_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("broken", "words"), [("none", "no config.json"), ("json", "cannot be read"), ("cut", "cannot be read")]
+    ("broken", "words"),
+    [("none", "no config.json"), ("json", "no folder of a model that can judge"), ("cut", "damaged")],
 )
 def test_what_is_no_reward_model_is_refused(tmp_path: Path, broken: str, words: str) -> None:
     if broken != "none":

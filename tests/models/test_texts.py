@@ -122,3 +122,10 @@ def test_a_saved_tokenizer_reads_and_frames_alike(tmp_path: Path) -> None:
     assert again.digest == texts.digest
     assert again.prompt("Hi") == texts.prompt("Hi")
     assert Texts(tokenizer(template=False)).digest != texts.digest
+
+
+def test_what_closes_an_answer_is_what_the_template_writes_behind_it() -> None:
+    """The end of the turn and a line break in a chat, the end token in plain text."""
+    chat, plain = Texts(tokenizer()), Texts(tokenizer(template=False))
+    assert chat.read(chat.closing) == f"{END}\n"
+    assert plain.closing == [2]

@@ -64,7 +64,90 @@ def test_the_entropy_of_a_coin_is_its_binary_entropy() -> None:
     assert entropy(torch.tensor([0.0, -math.inf])).item() == 0.0
 
 
+def test_top_k_leaves_the_shares_to_the_k_most_probable() -> None:
+    """(.4, .3, .2, .1) with k = 2 is (4/7, 3/7, 0, 0), with k = 1 sure (O-29), with k of 4 or more itself."""
+    logits = double([0.4, 0.3, 0.2, 0.1]).log()
+    assert_close(log_distribution(logits, top_k=2).exp(), double([4 / 7, 3 / 7, 0, 0]))
+    assert log_distribution(logits, top_k=1).tolist() == [0.0] + [-math.inf] * 3
+    for k in (4, 5, 1000):
+        assert torch.equal(log_distribution(logits, top_k=k), log_distribution(logits))
+
+
+def test_top_p_leaves_the_fewest_tokens_whose_shares_reach_p() -> None:
+    """(.1, .4, .2, .3): .4 reaches .39 alone; .41 needs .3 too, .71 needs .2, .91 all; a tiny p keeps the best one."""
+    logits = double([0.1, 0.4, 0.2, 0.3]).log()
+    for p, kept in ((1e-9, [1]), (0.39, [1]), (0.41, [1, 3]), (0.71, [1, 2, 3]), (0.91, [0, 1, 2, 3])):
+        found = log_distribution(logits, top_p=p).exp()
+        assert (found > 0).nonzero()[:, 0].tolist() == kept
+        shares = double([0.1, 0.4, 0.2, 0.3])[kept]
+        assert_close(found[kept], shares / shares.sum())
+    assert torch.equal(log_distribution(logits, top_p=1.0), log_distribution(logits))
+
+
+def test_temperature_comes_before_top_k_and_top_k_before_top_p() -> None:
+    """Odds 4 : 2 : 1 at temperature 1/2 are 16 : 4 : 1. The best has 16/21 = .76, so p = .77 keeps two; of two
+    (k = 2) it has .8, so p = .79 keeps one and .81 both."""
+    logits = double([4.0, 2.0, 1.0]).log()
+    assert_close(log_distribution(logits, 0.5, top_p=0.77).exp(), double([0.8, 0.2, 0.0]))
+    assert_close(log_distribution(logits, 0.5, top_k=2, top_p=0.79).exp(), double([1.0, 0.0, 0.0]))
+    assert_close(log_distribution(logits, 0.5, top_k=2, top_p=0.81).exp(), double([0.8, 0.2, 0.0]))
+
+
+def test_tokens_that_tie_with_the_last_one_stay_and_forbidden_ones_count_for_nothing() -> None:
+    """Which of two equals comes first is no reason; a forbidden token takes neither a place nor a share."""
+    logits = double([0.4, 0.2, 0.2, 0.2]).log()
+    assert_close(log_distribution(logits, top_k=2).exp(), double([0.4, 0.2, 0.2, 0.2]))
+    assert_close(log_distribution(logits, top_p=0.5).exp(), double([0.4, 0.2, 0.2, 0.2]))
+    assert_close(
+        log_distribution(double([0.5, 0.3, 0.2]).log(), forbidden=(0,), top_k=1).exp(), double([0.0, 1.0, 0.0])
+    )
+    assert_close(
+        log_distribution(double([0.5, 0.3, 0.2]).log(), forbidden=(0,), top_p=0.59).exp(), double([0.0, 1.0, 0.0])
+    )
+
+
+def test_filters_give_no_gradient_to_what_they_bar_and_no_nan() -> None:
+    """Of (.4, .3, .2, .1) two stay; d log p(0) / d logits = (1 - 4/7, -3/7, 0, 0), and the entropy's is finite."""
+    for filters in ({"top_k": 2}, {"top_p": 0.6}):
+        logits = double([0.4, 0.3, 0.2, 0.1]).log().requires_grad_()
+        log_distribution(logits, **filters)[0].backward()
+        assert_close(grad(logits), double([3 / 7, -3 / 7, 0, 0]))
+        logits.grad = None
+        entropy(log_distribution(logits, **filters)).backward()
+        assert bool(torch.isfinite(grad(logits)).all())
+        assert grad(logits)[2:].tolist() == [0, 0]
+
+
+def test_a_filter_keeps_nan_in_sight() -> None:
+    """O-44: not a number in, not a number out."""
+    broken = torch.tensor([[math.nan, 1.0, 2.0], [0.0, 1.0, 2.0]])
+    for filters in ({"top_k": 2}, {"top_p": 0.6}):
+        found = log_distribution(broken, **filters)
+        assert bool(found[0].isnan().all())
+        assert not bool(found[1].isnan().any())
+
+
 # Invariants
+
+
+@modest
+@given(rows_of_logits, st.integers(1, 6), st.floats(0.05, 0.95))
+def test_filtered_tokens_keep_their_odds_and_the_nucleus_is_the_smallest(
+    rows: list[list[float]], k: int, p: float
+) -> None:
+    """Those that stay have the odds they had; they reach p, and without their least probable ones they do not."""
+    plain = log_distribution(double(rows))
+    for found in (log_distribution(double(rows), top_k=k), log_distribution(double(rows), top_p=p)):
+        assert_close(found.exp().sum(-1), torch.ones(len(rows), dtype=torch.float64))
+        for before, after in zip(plain, found, strict=True):
+            kept = after > -torch.inf
+            assert_close(after[kept] - after.max(), before[kept] - before.max(), atol=1e-9, rtol=0)
+            assert bool((before[~kept] <= before[kept].min()).all())
+    for before, after in zip(plain, log_distribution(double(rows), top_p=p), strict=True):
+        kept = after > -torch.inf
+        least = before[kept].min()
+        assert float(before[kept].exp().sum()) >= p - 1e-9
+        assert float(before[kept & (before > least)].exp().sum()) < p + 1e-9
 
 
 @modest
@@ -272,3 +355,48 @@ def test_with_a_stream_for_each_row_no_row_depends_on_those_beside_it() -> None:
     alone = [int(draw(log_probs[row : row + 1], torch.Generator().manual_seed(row))) for row in range(6)]
     assert drawn([0, 1, 2, 3, 4, 5]) == alone
     assert drawn([5, 0, 3]) == [alone[5], alone[0], alone[3]]
+
+
+# Wide vocabularies, where a block is found first
+
+
+def wide(count: int, vocab: int = 5000) -> Tensor:
+    """Rows of very uneven shares, most tokens of the first row impossible."""
+    logits = 4 * torch.randn(count, vocab, generator=torch.Generator().manual_seed(0))
+    logits[0, 3:] = -torch.inf
+    logits[0, 4321] = 0.0
+    return logits.log_softmax(-1)
+
+
+def test_a_wide_draw_is_the_first_token_above_its_height() -> None:
+    """Beside one cumulative sum in float64: the same token, or a neighbour where the height is a rounding away."""
+    log_probs = wide(200)
+    found = draw(log_probs, torch.Generator().manual_seed(1))
+    uniform = torch.rand(200, 1, generator=torch.Generator().manual_seed(1)).double()
+    cumulative = log_probs.double().exp().cumsum(-1)
+    below = cumulative.gather(1, (found[:, None] - 1).clamp(min=0)).where(found[:, None] > 0, 0.0)
+    assert bool((below <= uniform + 1e-6).all())
+    assert bool((cumulative.gather(1, found[:, None]) >= uniform - 1e-6).all())
+    assert float((found == torch.searchsorted(cumulative, uniform, right=True)[:, 0]).float().mean()) > 0.99
+
+
+def test_wide_draws_come_as_often_as_they_should_and_impossible_ones_never() -> None:
+    """40,000 draws from (.5, .3, .2) at tokens 10, 3000 and 4999: within 4.5 deviations, nothing else."""
+    logits = torch.full((5000,), -torch.inf)
+    places, shares = torch.tensor([10, 3000, 4999]), torch.tensor([0.5, 0.3, 0.2])
+    logits[places] = shares.log()
+    drawn = draw(logits.expand(40_000, -1), torch.Generator().manual_seed(2))
+    counts = torch.bincount(drawn, minlength=5000)
+    assert int(counts[places].sum()) == 40_000
+    spread = (shares * (1 - shares) / 40_000).sqrt()
+    assert bool(((counts[places] / 40_000 - shares).abs() < 4.5 * spread).all())
+
+
+def test_wide_rows_draw_from_streams_of_their_own_and_nan_stays_inside() -> None:
+    """A row alone draws what it draws in company; a row of NaN gives some token."""
+    log_probs = wide(4)
+    streams = [torch.Generator().manual_seed(seed) for seed in range(4)]
+    together = draw(log_probs, streams)
+    alone = [draw(log_probs[row : row + 1], torch.Generator().manual_seed(row)) for row in range(4)]
+    assert together.tolist() == torch.cat(alone).tolist()
+    assert 0 <= int(draw(torch.full((1, 5000), math.nan), torch.Generator().manual_seed(0))) < 5000

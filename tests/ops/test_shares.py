@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from killick.ops.shares import fair_coin_p, share_interval
+from killick.ops.shares import fair_coin_p, grouped_interval, share_interval
 
 
 def test_the_chance_that_a_fair_coin_strays_as_far() -> None:
@@ -40,3 +40,33 @@ def test_the_ends_of_an_interval_are_as_far_as_z_deviations(drawn: tuple[int, in
     for p in share_interval(hits, trials):
         if 1e-9 < p < 1 - 1e-9:
             assert abs(hits / trials - p) == pytest.approx(1.959964 * math.sqrt(p * (1 - p) / trials), rel=1e-5)
+
+
+def test_groups_of_one_are_independent_trials() -> None:
+    assert grouped_interval([1.0] * 8 + [0.0] * 2, range(10)) == pytest.approx(share_interval(8, 10))
+
+
+def test_copies_within_a_group_tell_nothing_new() -> None:
+    """Ten prompts of four pairs that are all alike are ten trials, and so they are where every pair is right."""
+    for right in (8, 10):
+        credits = [float(prompt < right) for prompt in range(10) for _ in range(4)]
+        groups = [prompt for prompt in range(10) for _ in range(4)]
+        assert grouped_interval(credits, groups) == pytest.approx(share_interval(right, 10))
+
+
+def test_groups_that_differ_as_strangers_do_count_every_pair() -> None:
+    """Sums of 4, 3, 3, 2 of 4: spread (1 + 0 + 0 + 1) / 256 about .75, so .1875 x 128 = 24 trials, of which 16 there
+    are."""
+    credits = [1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 0, 0]
+    assert grouped_interval(credits, [place // 4 for place in range(16)]) == pytest.approx(share_interval(12, 16))
+
+
+def test_half_agreeing_groups_lie_between() -> None:
+    """Sums of 3, 1, 3, 1 of 3 about 2: spread 4 / 144; (2/3) (1/3) / (4 / 144) = 8 trials from 12 pairs."""
+    credits = [1, 1, 1, 1, 0, 0] * 2
+    found = grouped_interval(credits, [place // 3 for place in range(12)])
+    assert found == pytest.approx(share_interval(8 * 2 / 3, 8))
+
+
+def test_no_pair_at_all_says_nothing() -> None:
+    assert grouped_interval([], []) == (0.0, 1.0)

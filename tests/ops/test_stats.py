@@ -11,6 +11,7 @@ from torch import Tensor
 
 from killick.ops.stats import (
     bootstrap_interval,
+    clustered_error,
     ends,
     pair_accuracy,
     pair_credit,
@@ -42,6 +43,15 @@ def test_the_rank_correlation_of_a_reversed_order_is_minus_1() -> None:
 def test_without_ties_it_is_1_minus_6_times_the_squared_differences() -> None:
     """Orders (1, 2, 3, 4, 5) and (2, 1, 4, 5, 3): differences 1, 1, 1, 1, 2: 1 - 6 * 8 / (5 * 24) = .6."""
     assert rank_correlation(double([1, 2, 3, 4, 5]), double([2, 1, 4, 5, 3])) == pytest.approx(0.6, abs=1e-12)
+
+
+def test_the_error_of_a_mean_over_groups_is_that_of_the_groups_means() -> None:
+    """Means 1, 3, 8: deviation sqrt((9 + 1 + 16) / 2) = sqrt(13), over sqrt(3); what varies inside a group is no
+    matter, and one group alone has no spread."""
+    values = double([0, 2, 3, 3, 8, 8])
+    assert clustered_error(values, n=2) == pytest.approx((13 / 3) ** 0.5, abs=1e-12)
+    assert clustered_error(values, n=1) == pytest.approx(float(values.std()) / 6**0.5, abs=1e-12)
+    assert clustered_error(values, n=6) is None
 
 
 def test_a_constant_side_has_rank_correlation_0() -> None:

@@ -61,7 +61,7 @@ def test_text_comes_through_as_it_stands() -> None:
         ),
         ("x.jsonl", '{"text": 5}', ["Line 1: text must be a text, not int"]),
         ("x.jsonl", '{"response": null}', ["Line 1: response must be a text, not NoneType"]),
-        ("x.jsonl", '{"prompt": ["a"], "text": "b"}', ["Line 1: prompt must be a text, not list"]),
+        ("x.jsonl", '{"prompt": ["a"], "text": "b"}', ["Line 1: prompt[0] must be a message"]),
         ("x.jsonl", '{"responses": "a"}', ["Line 1: responses must be a list", "not str"]),
         ("x.jsonl", '{"responses": ["a", {}]}', ["Line 1: responses[1] must be a text, not dict"]),
         ("x.jsonl", '{"responses": []}', ["holds no response"]),

@@ -149,3 +149,12 @@ def test_answers_are_of_the_first_seed_by_arm_and_step():
     assert list(found["beta=0"]) == [0, 10]
     assert all(row["seed"] == 1 for row in found["beta=0"][0])
     assert answers([]) == {}
+
+
+def test_where_all_answers_are_kept_a_page_shows_a_few_at_a_few_steps():
+    """Six a step; of a hundred steps 24, the first and the last among them."""
+    rows = [{"arm": "a", "seed": 0, "step": step, "n": n} for step in range(100) for n in range(9)]
+    found = answers(rows)["a"]
+    assert len(found) == 24
+    assert {0, 99} <= set(found)
+    assert all([row["n"] for row in shown] == list(range(6)) for shown in found.values())

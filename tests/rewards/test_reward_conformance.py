@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
-from killick.models.decoding import decode
+from killick.models.decoding import Distribution, decode
 from killick.models.reader import Reader
 from killick.models.transformer import Transformer, TransformerConfig
 from killick.rewards.counts import Counts
@@ -39,8 +39,7 @@ def babble(count: int, seed: int) -> Rollout:
         lambda new: torch.zeros(len(new), 14),
         prompts,
         n=1,
-        vocabulary=world.vocabulary,
-        temperature=1.0,
+        distribution=Distribution(world.vocabulary),
         generator=generator,
     )
 

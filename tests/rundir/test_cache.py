@@ -3,7 +3,8 @@
 import multiprocessing
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 import torch
 
 from killick.rundir import cache
-from killick.rundir.cache import cache_root, cached, clear, code_version, entries
+from killick.rundir.cache import cache_root, cached, cached_parts, clear, code_version, entries
 from killick.rundir.durable import load_state
+from killick.rundir.folder import Lock
 from killick.types import Refusal
 
 SETTINGS = {"seed": 0, "sft": {"steps": 3, "rate": 0.1}}
@@ -257,3 +259,41 @@ def test_clearing_leaves_what_is_not_a_stage(root: Path) -> None:
 def test_clearing_a_cache_that_is_not_there_is_no_fault(root: Path) -> None:
     clear()
     assert not root.exists()
+
+
+def parts(built: list[int], count: int = 3, then: Callable[[], None] = lambda: None) -> list[int]:
+    """A stage in so many parts, each its number; those built here are noted, and after the last something is done."""
+
+    def build(part: int) -> Generator[str, None, dict[str, Any]]:
+        yield f"part {part}"
+        built.append(part)
+        if part == count - 1:
+            then()
+        return {"number": part}
+
+    loop = cached_parts("pool", SETTINGS, builds=[partial(build, part) for part in range(count)])
+    while True:
+        try:
+            next(loop)
+        except StopIteration as stop:
+            return [state["number"] for state in stop.value]
+
+
+def test_parts_come_in_order_and_are_found_again() -> None:
+    """Another number of parts is another stage."""
+    built: list[int] = []
+    assert parts(built) == [0, 1, 2]
+    assert parts(built) == [0, 1, 2]
+    assert built == [0, 1, 2]
+    assert parts(built, count=2) == [0, 1]
+    assert built == [0, 1, 2, 0, 1]
+
+
+def test_a_part_that_another_process_builds_is_passed_over_and_fetched_at_the_end(root: Path) -> None:
+    """The first is held until the last is built."""
+    parts([])
+    first = next(path.name for path in states(root) if load_state(path)["number"] == 0)
+    clear()
+    held, built = Lock(root / f"{first}.lock"), list[int]()
+    assert parts(built, then=held.close) == [0, 1, 2]
+    assert built == [1, 2, 0]

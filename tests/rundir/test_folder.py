@@ -362,3 +362,10 @@ def test_the_environment_names_versions_and_neither_a_clock_nor_the_machine(
     assert found == environment()
     monkeypatch.setenv("PATH", str(tmp_path))
     assert commit() is None
+
+
+def test_a_model_folder_is_no_run_and_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"architectures": ["LlamaForCausalLM"]}', encoding="utf-8")
+    with pytest.raises(Refusal, match="holds something that is no run"):
+        RunFolder(tmp_path, "best-of", {"n": 4})
+    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]

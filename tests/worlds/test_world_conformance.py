@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from killick.models.decoding import decode
+from killick.models.decoding import Distribution, decode
 from killick.types import Rollout, World
 from killick.worlds.answers import Answers
 from killick.worlds.arithmetic import EOS, PAD, Arithmetic
@@ -71,8 +71,7 @@ def babble(world: World, count: int, n: int, seed: int) -> Rollout:
         lambda new: torch.zeros(len(new), vocabulary.size),
         prompts,
         n=n,
-        vocabulary=vocabulary,
-        temperature=1.0,
+        distribution=Distribution(vocabulary),
         generator=generator,
     )
 

@@ -62,8 +62,11 @@ class PPOState:
         ours = [parameter for parameter in policy.parameters() if parameter.requires_grad]
         judging = [parameter for parameter in (value.parameters() if value else ()) if parameter.requires_grad]
         shared = set(ours)
-        self.optimiser = Adam(ours, config.learning_rate)
-        self.value_optimiser = Adam([parameter for parameter in judging if parameter not in shared], self.value_rate)
+        apart = [parameter for parameter in judging if parameter not in shared]
+        self.optimiser, self.value_optimiser = (
+            Adam(moved, rate, betas=config.adam_betas, weight_decay=config.weight_decay)
+            for moved, rate in ((ours, config.learning_rate), (apart, self.value_rate))
+        )
 
     @property
     def parameters(self) -> list[torch.nn.Parameter]:

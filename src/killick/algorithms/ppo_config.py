@@ -20,6 +20,8 @@ class PPOConfig:
             is the same.
         learning_rate: Adam's.
         value_learning_rate: Adam's for the critic; None takes the policy's.
+        adam_betas: what stays of Adam's moments at each step, policy and critic alike.
+        weight_decay: of AdamW, for both; 0 is plain Adam.
         warmup: iterations over which the policy's rate rises linearly; the critic's is full at once and leads.
         decay: lower the rate linearly to 0 over all planned optimiser steps.
         clip_range: of the probability ratio.
@@ -47,6 +49,8 @@ class PPOConfig:
     micro_batches: int = 1
     learning_rate: float = 1e-4
     value_learning_rate: float | None = None
+    adam_betas: tuple[float, float] = (0.9, 0.999)
+    weight_decay: float = 0.0
     warmup: int = 0
     decay: bool = False
     clip_range: float = 0.2
@@ -85,12 +89,14 @@ class PPOConfig:
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise Refusal(f"PPO needs a positive {name}, not {value:g}.")
-        for name in ("value_coefficient", "ptx_coefficient", "missing_eos_penalty"):
+        for name in ("value_coefficient", "ptx_coefficient", "missing_eos_penalty", "weight_decay"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise Refusal(f"PPO needs {name} of 0 or more, not {getattr(self, name):g}.")
         for name in ("gamma", "gae_lambda"):
             if not 0 <= getattr(self, name) <= 1:
                 raise Refusal(f"PPO needs {name} between 0 and 1, not {getattr(self, name):g}.")
+        if not all(0 <= beta < 1 for beta in self.adam_betas):
+            raise Refusal(f"PPO needs adam_betas of 0 or more and below 1, not {self.adam_betas}.")
         rows = self.batch * self.n
         if self.minibatches * self.micro_batches > rows:
             pieces = f"{self.minibatches} minibatches of {self.micro_batches} micro-batches"

@@ -65,7 +65,9 @@ def run(given: list[str]) -> None:
         sys.exit(1)
 
 
-def work(recipe: ModuleType, config: Any, *, folder: Any, name: str, again: str, track: str | None) -> None:
+def work(
+    recipe: ModuleType, config: Any, *, folder: Any, name: str, again: str, track: str | None, cost: str | None = None
+) -> None:
     """Run all cells of a folder that is not finished, then write what was found and which claims hold."""
     from killick.console import console
     from killick.recipes.pool import run_cells
@@ -74,9 +76,8 @@ def work(recipe: ModuleType, config: Any, *, folder: Any, name: str, again: str,
     workers = config.workers or os.cpu_count() or 1
     if folder.resumed:
         print("Going on with the run in this folder.")
-    print(
-        f"{len(cells)} cells on {min(workers, len(cells))} processes; about {recipe.seconds(config):.0f} CPU seconds."
-    )
+    cost = cost or f"about {recipe.seconds(config):.0f} CPU seconds"
+    print(f"{len(cells)} cells on {min(workers, len(cells))} processes; {cost}.", flush=True)
     began = time.monotonic()
     with ExitStack() as stack:
         if track:
@@ -107,6 +108,8 @@ def work(recipe: ModuleType, config: Any, *, folder: Any, name: str, again: str,
     folder.finish(
         {
             "recipe": name,
+            **({"question": recipe.QUESTION} if hasattr(recipe, "QUESTION") else {}),
+            **({"verdict": recipe.verdict(config, rows)} if hasattr(recipe, "verdict") else {}),
             "seeds": list(config.seeds),
             "cpu_s": round(cpu, 2),
             "wall_s": round(time.monotonic() - began, 2),
@@ -133,6 +136,8 @@ def finish(folder: Path, *, show: bool) -> list[dict[str, Any]]:
     for table in found.get("tables", []):
         print("\n".join(table_lines(table)) + "\n")
     print("\n".join(verdicts(read_rows(folder / "metrics.jsonl"))))
+    if "verdict" in found:
+        print(found["verdict"])
     for problem in problems:
         print(problem)
     print("Proxy is what the optimiser saw, gold what people want, KL how far the policy went from where it began.")
@@ -151,7 +156,13 @@ def report(given: list[str]) -> None:
     unknown = [word for word in given if word.startswith("-") and word != "--open"]
     if unknown or len(folders) != 1:
         raise ValueError("killick report takes one run folder, and --open to show it in the browser.")
-    finish(known(folders[0]), show="--open" in given)
+    folder = known(folders[0])
+    if json.loads((folder / "config.json").read_text(encoding="utf-8")).get("recipe") == "exam":
+        from killick.cli.reward_exam import tell
+
+        tell(folder, show="--open" in given)
+    else:
+        finish(folder, show="--open" in given)
 
 
 def compare(given: list[str]) -> None:

@@ -1,7 +1,8 @@
 """From logits to a rollout, and from a rollout to the sequence that is scored: once, for every model that speaks."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -22,14 +23,90 @@ def check_temperature(temperature: float) -> None:
         raise Refusal(f"A policy's temperature must be a positive number, not {temperature}.")
 
 
+@dataclass(frozen=True)
+class Distribution:
+    """What a policy samples from and what it is scored by: one for both (O-29).
+
+    Its columns are what a network is asked for: the tokens of the vocabulary, or the spoken ones only.
+
+    Args:
+        vocabulary: which tokens, how many of them a response holds, and which ends it.
+        temperature: of the softmax.
+        top_k: only so many of the most probable tokens stay possible; None keeps all.
+        top_p: only the nucleus of this mass stays possible; 1 keeps all.
+        spoken: sorted ids; all others have probability 0 and no column. None gives every token a column.
+
+    Raises:
+        Refusal: where a setting is out of range, or no response could end.
+    """
+
+    vocabulary: Vocabulary
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float = 1.0
+    spoken: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_temperature(self.temperature)
+        if self.top_k is not None and (type(self.top_k) is not int or self.top_k < 1):
+            raise Refusal(f"top_k must be a whole number of at least 1, not {self.top_k}.")
+        if not 0 < self.top_p <= 1:
+            raise Refusal(f"top_p must be above 0 and at most 1, not {self.top_p}.")
+        if self.spoken is None:
+            return
+        eos, size, allowed = (
+            self.vocabulary.eos,
+            self.vocabulary.size,
+            set(self.spoken) - set(self.vocabulary.forbidden),
+        )
+        if (
+            list(self.spoken) != sorted(set(self.spoken))
+            or not allowed
+            or not 0 <= self.spoken[0] <= self.spoken[-1] < size
+        ):
+            raise Refusal(
+                f"Spoken tokens must be sorted, lie in 0..{size - 1}, come once each, and not all be forbidden."
+            )
+        if eos is not None and eos not in allowed:
+            raise Refusal(f"The end token {eos} is not among the spoken ones, so no response could end; use eos=None.")
+
+    @cached_property
+    def ids(self) -> Int[Tensor, " spoken"] | None:
+        """The token behind each column; None where they are the same."""
+        return None if self.spoken is None else torch.tensor(self.spoken)
+
+    @cached_property
+    def forbidden(self) -> tuple[int, ...]:
+        """Columns of probability 0."""
+        if self.spoken is None:
+            return self.vocabulary.forbidden
+        barred = set(self.vocabulary.forbidden)
+        return tuple(column for column, token in enumerate(self.spoken) if token in barred)
+
+    def log_probs(self, logits: Float[Tensor, "*shape column"]) -> Float[Tensor, "*shape column"]:
+        """The full log-softmax, nats."""
+        return log_distribution(logits, self.temperature, forbidden=self.forbidden, top_k=self.top_k, top_p=self.top_p)
+
+    def tokens(self, columns: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
+        """The ids of columns."""
+        return columns if self.ids is None else self.ids.to(columns.device)[columns]
+
+    def pick(self, log_probs: Float[Tensor, "*shape column"], tokens: Int[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """The log-prob of each token; minus infinity for one that is never spoken."""
+        if self.ids is None:
+            return pick(log_probs, tokens)
+        ids = self.ids.to(tokens.device)
+        columns = torch.searchsorted(ids, tokens).clamp(max=len(ids) - 1)
+        return pick(log_probs, columns).where(ids[columns] == tokens, -torch.inf)
+
+
 @torch.no_grad()
 def decode(
-    step: Callable[[Int[Tensor, "batch new"]], Float[Tensor, "batch vocab"]],
+    step: Callable[[Int[Tensor, "batch new"]], Float[Tensor, "batch column"]],
     prompts: Prompts,
     *,
     n: int,
-    vocabulary: Vocabulary,
-    temperature: float,
+    distribution: Distribution,
     generator: Draws,
 ) -> Rollout:
     """Draw `n` responses to each prompt, token by token, until all have ended or the budget is spent.
@@ -38,22 +115,23 @@ def decode(
         step: takes the tokens that are new since its last call, gives the logits of the next one.
         prompts: ids and mask, padded on the left.
         n: responses per prompt; the rows of one prompt stand together.
-        vocabulary: what may be drawn, and how many tokens.
-        temperature: of the distribution.
+        distribution: what is drawn from, and how many tokens.
         generator: drawn from once a token, for every row, so that an ended row does not shift its neighbours; or one
             for each response.
 
     Raises:
         NonFinite: where a sampled log-prob is NaN or infinite (O-44).
     """
+    vocabulary = distribution.vocabulary
     ids, prompt_mask = (x.repeat_interleave(n, 0) for x in prompts)
     alive = torch.ones(len(ids), dtype=torch.bool, device=ids.device)
     tokens, logprobs, masks, new = [], [], [], ids
     for _ in range(vocabulary.time):
-        distribution = log_distribution(step(new), temperature, forbidden=vocabulary.forbidden)
-        token = draw(distribution, generator)
+        log_probs = distribution.log_probs(step(new))
+        column = draw(log_probs, generator)
+        token = distribution.tokens(column)
         tokens.append(token.where(alive, vocabulary.pad))
-        logprobs.append(pick(distribution, token).where(alive, 0.0))
+        logprobs.append(pick(log_probs, column).where(alive, 0.0))
         masks.append(alive)
         if vocabulary.eos is not None:
             alive = alive & (token != vocabulary.eos)
@@ -121,8 +199,8 @@ def sequence(
 
 
 def score(
-    logits: Float[Tensor, "rows vocab"], rollout: Rollout, *, vocabulary: Vocabulary, temperature: float
-) -> tuple[Float[Tensor, "batch time"], Float[Tensor, "batch time vocab"]]:
+    logits: Float[Tensor, "rows column"], rollout: Rollout, *, distribution: Distribution
+) -> tuple[Float[Tensor, "batch time"], Float[Tensor, "batch time column"]]:
     """Log-probs of the response tokens (0 on padding) and the full log-softmax, from logits in reading order."""
-    full = log_distribution(logits, temperature, forbidden=vocabulary.forbidden).view(*rollout.responses.shape, -1)
-    return pick(full, rollout.responses.where(rollout.mask, 0)).where(rollout.mask, 0.0), full
+    full = distribution.log_probs(logits).view(*rollout.responses.shape, -1)
+    return distribution.pick(full, rollout.responses.where(rollout.mask, 0)).where(rollout.mask, 0.0), full

@@ -86,7 +86,13 @@ class Encoded:
 
 
 def encode_texts(
-    prompts: Sequence[Prompt], answers: Sequence[Prompt], *, texts: Texts, limit: int, time: int
+    prompts: Sequence[Prompt],
+    answers: Sequence[Prompt],
+    *,
+    texts: Texts,
+    limit: int,
+    time: int,
+    closing: Sequence[int] | None = None,
 ) -> Encoded:
     """Prompts and answers as one model reads them: the same ids for training, best-of-n, PPO and the API (O-09).
 
@@ -100,6 +106,8 @@ def encode_texts(
         texts: tokenizer and frame.
         limit: most tokens of prompt and answer together.
         time: tokens that are kept free for an answer.
+        closing: what is read behind an answer, the end token unless told; where it is nothing, an answer of no token
+            has its end token all the same.
 
     Raises:
         Refusal: where prompts and answers do not go together, there are none, or one cannot be read.
@@ -115,7 +123,7 @@ def encode_texts(
         key = prompt if isinstance(prompt, str) else tuple(map(tuple, prompt))
         ids = known[key] if key in known else known.setdefault(key, texts.prompt(prompt))
         kept = shortened(ids, limit - time, start=texts.start)
-        said = texts.answer(answer) + end
+        said = texts.answer(answer) + (end if closing is None else list(closing)) or end
         if not said:
             raise Refusal("An answer must hold at least one token.")
         asked.append(kept)

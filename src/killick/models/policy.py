@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from killick.models.decoding import check_temperature, decode, score, sequence
+from killick.models.decoding import Distribution, check_temperature, decode, score, sequence
 from killick.models.transformer import Cache, Transformer, TransformerConfig
 from killick.models.weights import read, write
 from killick.ops.logprobs import Draws
@@ -48,6 +48,11 @@ class TransformerPolicy(nn.Module):
         check_network(network.config, vocabulary)
         self.network, self.vocabulary, self.temperature = network, vocabulary, temperature
 
+    @property
+    def distribution(self) -> Distribution:
+        """What it samples from and is scored by."""
+        return Distribution(self.vocabulary, self.temperature)
+
     def sample(self, prompts: Prompts, n: int, generator: Draws) -> Rollout:
         """Draw `n` responses to each prompt; the rows of one prompt stand together.
 
@@ -72,12 +77,12 @@ class TransformerPolicy(nn.Module):
             seen = None if mask is None else mask[:, : caches[0].used + new.shape[1]]
             return cast(Tensor, self.network.head(self.network(new, seen, new.shape[1] - 1, caches)))
 
-        return decode(step, prompts, n=n, vocabulary=self.vocabulary, temperature=self.temperature, generator=generator)
+        return decode(step, prompts, n=n, distribution=self.distribution, generator=generator)
 
     def logprobs(self, rollout: Rollout) -> tuple[Float[Tensor, "batch time"], Float[Tensor, "batch time vocab"]]:
         """Log-probs of the response (0 on padding) and the full log-softmax, nats, with gradient."""
         logits = self.network.head(self.network(*sequence(rollout)))
-        return score(logits, rollout, vocabulary=self.vocabulary, temperature=self.temperature)
+        return score(logits, rollout, distribution=self.distribution)
 
     def save(self, path: Path) -> None:
         """Write weights and settings as one safetensors file."""

@@ -11,6 +11,9 @@ from killick.types import Refusal, Rollout, Vocabulary
 Prompt: TypeAlias = str | Sequence[tuple[str, str]]
 """A text, or a dialogue so far as (role, content) turns."""
 
+ANY = "ANSWER"
+"""Stands for an answer where only what is around it matters."""
+
 
 class Texts:
     """Text to ids and back, for training, scoring and sampling alike; prompt and answer are joined as ids (O-18).
@@ -85,14 +88,19 @@ class Texts:
                     raise Refusal(
                         f"A turn of the {role} spells {token}, which would be a mark of the chat; take it out."
                     )
+        shown = self.rendered(turns, asks=True)
+        ids = self.tokenizer(shown, add_special_tokens=False).input_ids
+        return ids if ids[:1] == self.start else self.start + ids
+
+    def rendered(self, turns: Sequence[tuple[str, ...]], *, asks: bool) -> str:
+        """A dialogue as the template writes it; up to where the assistant speaks, if it `asks`."""
         messages = [{"role": role, "content": content} for role, content in turns]
         try:
-            shown = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+            shown: str = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=asks)
         except Exception as error:  # a template is a program and may refuse roles or their order
             said = " ".join(str(error).split())
             raise Refusal(f"The chat template refuses the turns {[role for role, _ in turns]}: {said}") from error
-        ids = self.tokenizer(shown, add_special_tokens=False).input_ids
-        return ids if ids[:1] == self.start else self.start + ids
+        return shown
 
     def answer(self, answer: Prompt) -> list[int]:
         """An answer's ids, without start and end; what spells a special token is plain text here (O-17).
@@ -105,6 +113,16 @@ class Texts:
         if [role for role, _ in answer] != ["assistant"]:
             raise Refusal("An answer must be a text, or one turn of the assistant.")
         return self.plain(answer[0][1])
+
+    @property
+    def closing(self) -> list[int]:
+        """What stands behind an answer where somebody framed a whole dialogue: the end of the turn, and what the
+        template writes after it; in plain text the end token alone.
+        """
+        if not self.chat:
+            return [] if self.eos is None else [self.eos]
+        shown = self.rendered([("user", "?"), ("assistant", ANY)], asks=False)
+        return self.tokenizer(shown.rpartition(ANY)[2], add_special_tokens=False).input_ids
 
     def plain(self, text: str) -> list[int]:
         """A text's ids and nothing else."""

@@ -39,6 +39,14 @@ def bradley_terry(
     return softplus(-difference) + (1 - label) * difference
 
 
+def centring(chosen: Float[Tensor, " pair"], rejected: Float[Tensor, " pair"]) -> Float[Tensor, " pair"]:
+    """(chosen + rejected)^2: pairs fix scores up to a constant, and this pulls it to where their mean is 0.
+
+    Source: Eisenstein et al. 2023, arXiv 2312.09244, section 2.
+    """
+    return (chosen + rejected).square()
+
+
 def group_weights(group: Int[Tensor, " pair"], times: Int[Tensor, " group"]) -> Float[Tensor, " pair"]:
     """Weights under which a sum of pair losses is the mean, over drawn groups, of the mean inside each (O-06).
 

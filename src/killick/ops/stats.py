@@ -43,6 +43,18 @@ def rank_correlation(first: Float[Tensor, " item"], second: Float[Tensor, " item
     return float((a * b).sum() / scale) if scale > 0 else 0.0
 
 
+def clustered_error(values: Float[Tensor, " item"], *, n: int) -> float | None:
+    """Standard error of the mean where each `n` neighbours belong together (answers to one prompt).
+
+    The groups are what is independent, so it is the sample deviation of their means over the root of their number;
+    None at one group, which has no spread.
+
+    Source: Miller 2024, "Adding error bars to evals", arXiv 2411.00640 (clustered standard errors).
+    """
+    means = values.double().view(-1, n).mean(1)
+    return float(means.std() / len(means) ** 0.5) if len(means) > 1 else None
+
+
 def bootstrap_interval(
     values: Float[Tensor, " item"], generator: torch.Generator, *, counts: Float[Tensor, " item"] | None = None,
     level: float = 0.95, draws: int = 2000,

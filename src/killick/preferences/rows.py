@@ -83,7 +83,12 @@ def prompt_text(row: PreferenceRow) -> str:
 
 def prompt_key(row: PreferenceRow) -> bytes:
     """Eight bytes that are the same for prompts that differ only in case and outer white space (O-12)."""
-    return hashlib.sha256(prompt_text(row).strip().casefold().encode()).digest()[:8]
+    return text_key(prompt_text(row))
+
+
+def text_key(prompt: str) -> bytes:
+    """The same of a prompt that is one text already."""
+    return hashlib.sha256(prompt.strip().casefold().encode("utf-8", "surrogatepass")).digest()[:8]
 
 
 def response_texts(row: PreferenceRow) -> list[str]:

@@ -22,6 +22,7 @@ class TextPairs:
         chosen, rejected: numbers of entries.
         label: probability that `chosen` is preferred: 1 where it is sure, 0.5 for a tie.
         margin: score difference that the loss should ask for, 0 where none was given.
+        strength: how much better the chosen response is by the row's own word, in its own unit; None where it has none.
         group: pairs with one number come from one ranking and are averaged first; numbered from 0.
         counts: what was left out, and why: words -> how often.
     """
@@ -32,6 +33,7 @@ class TextPairs:
     rejected: list[int] = field(default_factory=list)
     label: list[float] = field(default_factory=list)
     margin: list[float] = field(default_factory=list)
+    strength: list[float | None] = field(default_factory=list)
     group: list[int] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -80,6 +82,7 @@ def text_pairs(
             found.rejected.append(entry(pair, second, entries=entries, found=found))
             found.label.append(label)
             found.margin.append(pair.margin or 0.0)
+            found.strength.append(strength(pair))
             key = (len(groups),) if pair.group is None else (pair.prompt, pair.group)
             found.group.append(groups.setdefault(key, len(groups)))
     return found
@@ -90,6 +93,15 @@ def label_first(pair: PreferenceRow) -> float:
     if pair.probability is not None:
         return pair.probability
     return 0.5 if pair.place[0] == pair.place[1] else float(pair.place[0] < pair.place[1])
+
+
+def strength(pair: PreferenceRow) -> float | None:
+    """How much better one of two responses is: steps of a strength, else the difference of scores, else the margin."""
+    if pair.strength is not None:
+        return float(abs(pair.strength))
+    if pair.scores is not None:
+        return abs(pair.scores[0] - pair.scores[1])
+    return pair.margin
 
 
 def same(pair: PreferenceRow, seen: Seen | None) -> bool:

@@ -8,6 +8,7 @@ RECIPES = {
     "arithmetic": "the InstructGPT recipe in miniature: what does PPO do to a reward that counts digits?",
     "brand": "a chat model and a reviewer: what does a reward head learn from few pairs, and what does PPO trade?",
     "emphasis": "a proxy that extrapolates: what happens past the edge of the preference data?",
+    "text": "a real language model and 1,000 noisy labels: when does PPO start to hack what was learnt, and how?",
 }
 """Name -> the question, readable without importing anything heavy."""
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from killick.algorithms.best_of_n import Curve, best_of_n_curve
 from killick.recipes.best_of_candidates import Pool
+from killick.recipes.text_score import Prompt, TextScore, Unscored
 from killick.types import Refusal
 
 
@@ -40,7 +41,7 @@ class Choice:
     def row(self) -> dict[str, Any]:
         """What is kept of this prompt: plain types, the same keys for every prompt."""
         kept = {
-            "prompt": self.pool.prompt, "response": self.pool.responses[self.winner],
+            "prompt": as_json(self.pool.prompt), "response": self.pool.responses[self.winner],
             "line": self.pool.lines[self.winner], "reward": float(self.scores.max()), "tied": self.tied,
             "responses": len(self.scores), "reward_first": float(self.scores[0]),
             "reward_mean": float(self.scores.mean()),
@@ -51,6 +52,27 @@ class Choice:
                 "gold_mean": float(self.golds.mean()),
             }  # fmt: skip
         return kept
+
+
+def as_json(prompt: Prompt) -> Any:
+    """A prompt as it stands in a file: a string, or messages."""
+    return prompt if isinstance(prompt, str) else [{"role": role, "content": content} for role, content in prompt]
+
+
+def scored(pools: Sequence[Pool], score: TextScore) -> list[Tensor]:
+    """Each response's number, a row for each pool, float64; all responses are asked about in one call.
+
+    Raises:
+        Refusal: at the first response without a number, with its line.
+    """
+    prompts = [pool.prompt for pool in pools for _ in pool.responses]
+    try:
+        found = score(prompts, [response for pool in pools for response in pool.responses])
+    except Unscored as error:
+        places = [(line, place) for pool in pools for place, line in enumerate(pool.lines, 1)]
+        line, place = places[error.row]
+        raise Refusal(f"{error.name}, line {line}, its prompt's response {place}: {error.reason}.") from error
+    return list(found.split([len(pool.responses) for pool in pools]))
 
 
 def choices(pools: Sequence[Pool], scores: Sequence[Tensor], *, golds: Sequence[Tensor] | None) -> list[Choice]:

@@ -8,13 +8,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from killick.preferences.formats.dialogues import BadField, turns
+from killick.preferences.rows import Turns
+from killick.recipes.prompts import plain
+from killick.recipes.text_score import Prompt
 from killick.types import Refusal
 from killick.worlds.listed_csv import decoded, separator
 
 TEXTS = ("response", "text")
 """What the column of responses may be called."""
 
-Candidate = tuple[int, str, str]
+Candidate = tuple[int, str | Turns, str]
 """The line, the prompt (empty where there is none), the response."""
 
 
@@ -23,12 +27,12 @@ class Pool:
     """The responses to one prompt, in the file's order.
 
     Attributes:
-        prompt: empty where the file has none.
+        prompt: empty where the file has none; turns where it has messages.
         responses: as they stand in the file.
         lines: where each stands.
     """
 
-    prompt: str
+    prompt: Prompt
     responses: tuple[str, ...]
     lines: tuple[int, ...]
 
@@ -36,8 +40,9 @@ class Pool:
 def read_pools(data: bytes, *, name: str) -> list[Pool]:
     """One pool for each prompt, in order of appearance; a file without prompts is one pool.
 
-    JSONL: an object a line, {"prompt": ..., "response": ...} or {"prompt": ..., "responses": [...]}; CSV: a line of
-    column names, then a line for each response. `text` may stand for `response`, and `prompt` may be missing.
+    JSONL: an object a line, {"prompt": ..., "response": ...} or {"prompt": ..., "responses": [...]}, a prompt being a
+    text or a list of messages; CSV: a line of column names, then a line for each response. `text` may stand for
+    `response`, and `prompt` may be missing.
 
     Args:
         data: the file.
@@ -49,7 +54,7 @@ def read_pools(data: bytes, *, name: str) -> list[Pool]:
     text = decoded(data)
     lowered = name.lower()
     lines = lowered.endswith((".jsonl", ".ndjson")) or (not lowered.endswith(".csv") and text.lstrip()[:1] == "{")
-    found: dict[str, list[tuple[int, str]]] = {}
+    found: dict[str | Turns, list[tuple[int, str]]] = {}
     for line, prompt, response in from_lines(text) if lines else from_table(text):
         found.setdefault(prompt, []).append((line, response))
     if not found:
@@ -71,9 +76,19 @@ def from_lines(text: str) -> Iterator[Candidate]:
             raise Refusal(f"Line {line} is no JSON ({error}).") from error
         if not isinstance(found, dict):
             raise Refusal(f'Line {line} is no object; it must look like {{"prompt": ..., "response": ...}}.')
-        prompt = told(found.get("prompt") or "", line=line, field="prompt")
+        prompt = asked(found.get("prompt") or "", line=line)
         for response in responses(found, line=line):
             yield line, prompt, response
+
+
+def asked(prompt: Any, *, line: int) -> str | Turns:
+    """A prompt: a text, or messages."""
+    if not isinstance(prompt, list):
+        return told(prompt, line=line, field="prompt")
+    try:
+        return plain(turns(prompt, "prompt", role="user"))
+    except BadField as error:
+        raise Refusal(f"Line {line}: {error.field} {error.reason}.") from error
 
 
 def responses(row: dict[str, Any], *, line: int) -> Iterator[str]:

@@ -36,17 +36,18 @@ def arm_name(beta: float, *parts: str) -> str:
 
 
 def ledger_row(
-    arm: str, seed: int, *, step: Step, gold: Float[Tensor, " batch"], vocabulary: Vocabulary, **more: float
-) -> Row:
+    arm: str, seed: int, *, step: Step, gold: Float[Tensor, " batch"] | None, vocabulary: Vocabulary,
+    **more: float | str | None,
+) -> Row:  # fmt: skip
     """One iteration as a row: means over the rollout before its update.
 
     Args:
         arm: named by its setting.
         seed: of the run.
         step: what the optimiser yielded.
-        gold: of the same rollout.
+        gold: of the same rollout; None where nobody says.
         vocabulary: `finished` is null where no response can end early.
-        more: columns of this recipe's own, after the common ones.
+        more: columns of this recipe's own, after the common ones; None where nothing was measured.
     """
     rollout = step.rollout
     return {
@@ -54,7 +55,7 @@ def ledger_row(
         "seed": seed,
         "step": step.step,
         "proxy": float(step.proxy.mean()),
-        "gold": float(gold.mean()),
+        "gold": None if gold is None else float(gold.mean()),
         "kl": None if step.kl is None else float(step.kl.mean()),
         "kl_k1": float(step.kl_k1.mean()),
         "beta": step.beta,

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from killick.models.weights import REWARD_FILE, read, write
@@ -88,8 +88,15 @@ def fit_reward(labels: Labels, world: str, *, seed: int) -> Fitted:
 def judged_by(
     model: WorldReward, held: Preference, *, units: Int[Tensor, " pair"], generator: torch.Generator
 ) -> dict[str, Any]:
-    """Accuracy over held-out pairs with a winner, and its interval over what was split: its pairs move together."""
-    scores, won = model(held.rollout), held.label == 1
+    """Accuracy over held-out pairs with a winner, and its interval over what was split."""
+    return accuracy_facts(model(held.rollout), held, units=units, generator=generator)
+
+
+def accuracy_facts(
+    scores: Float[Tensor, " row"], held: Preference, *, units: Int[Tensor, " pair"], generator: torch.Generator
+) -> dict[str, Any]:
+    """How often scores are right about pairs with a winner, 95 % with all pairs of a unit drawn together."""
+    won = held.label != 0.5
     right = pair_credit(scores[held.chosen[won]], scores[held.rejected[won]])
     _, number = units[won].unique(return_inverse=True)
     sums = torch.zeros(int(number.max()) + 1, dtype=torch.double).index_add(0, number, right)

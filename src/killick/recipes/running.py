@@ -1,6 +1,7 @@
 """Run one cell from where it stands: restore, write its rows, keep its states."""
 
 import shutil
+import time
 from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
@@ -17,13 +18,15 @@ from killick.types import Refusal
 
 EVERY = 20
 """Steps between two states on disk; a long cell of cheap steps keeps a tenth of its length between them."""
+PATIENCE = 60.0
+"""Seconds of dear steps after which a state is put down all the same."""
 
 
 def run_cell(recipe: ModuleType, config: Any, *, cell: Cell, folder: Path) -> Generator[Note | Row, None, None]:
     """Yield notes and rows while writing them; closed early, it first puts the state down.
 
     Args:
-        recipe: gives `prepare` and `begin`.
+        recipe: gives `prepare` and `begin`, and `deliver` where a cell leaves more than its ledger.
         config: its settings.
         cell: which one.
         folder: the run's.
@@ -57,9 +60,12 @@ def guarded(recipe: ModuleType, config: Any, *, cell: Cell, folder: Path) -> Gen
             closing(CellLedger(cell_file(folder, cell.name, kind="samples.jsonl"), state.step)) as samples,
             closing(CellLedger(cell_file(folder, cell.name, kind="timing.jsonl"), None)) as timing,
         ):
+            since = time.monotonic()
 
             def put_down() -> None:
+                nonlocal since
                 keep(state, kept)
+                since = time.monotonic()
                 stopwatch.lap("states")
                 tell_time(timing, cell, step=state.step)
 
@@ -70,7 +76,8 @@ def guarded(recipe: ModuleType, config: Any, *, cell: Cell, folder: Path) -> Gen
                 for row in event.samples:
                     samples.append(row)
                 stopwatch.lap("ledger")
-                if state.step % every == 0 or state.step == cell.steps:
+                late = time.monotonic() - since > PATIENCE
+                if late or state.step % every == 0 or state.step == cell.steps:
                     put_down()
                 if event.row is None:
                     continue
@@ -80,6 +87,9 @@ def guarded(recipe: ModuleType, config: Any, *, cell: Cell, folder: Path) -> Gen
                     put_down()
                     raise
                 stopwatch.lap("ledger")
+            if hasattr(recipe, "deliver"):
+                recipe.deliver(config, cell, state=state, prepared=prepared, folder=folder)
+                stopwatch.lap("result")
             tell_time(timing, cell, step=state.step)
 
 

@@ -1,11 +1,12 @@
 """From a run's folder to its figures and its page; what cannot be drawn is told, and takes nothing else with it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from killick.report.figures import makers
 from killick.report.page import Drawn, page
-from killick.report.reading import Shown, read_run
+from killick.report.picture import Picture
+from killick.report.reading import read_run
 from killick.report.style import WIDTH, inline, render
 from killick.rundir.durable import replace_file
 
@@ -26,7 +27,7 @@ def draw(folder: Path, *, question: str = "") -> list[str]:
         Refusal: where the folder holds no ledger, or a damaged one.
     """
     shown = read_run(folder)
-    drawn, problems = draw_figures(shown)
+    drawn, problems = draw_figures(folder, makers(shown))
     problems = shown.problems + problems
     try:
         text = page(shown, drawn, problems=problems, question=question)
@@ -36,22 +37,27 @@ def draw(folder: Path, *, question: str = "") -> list[str]:
     return problems
 
 
-def draw_figures(shown: Shown) -> tuple[list[Drawn], list[str]]:
-    """Draw and write each figure; one that fails is named and passed over (O-54)."""
+def draw_figures(folder: Path, making: Mapping[str, Callable[[], Picture | None]]) -> tuple[list[Drawn], list[str]]:
+    """Draw and write each figure; one that fails is named and passed over (O-54).
+
+    Args:
+        folder: its `figures` are these, and no others.
+        making: name of a figure -> what makes it, None where there is nothing to show.
+    """
     drawn, problems = [], []
-    for name, make in makers(shown).items():
+    for name, make in making.items():
         try:
             picture = make()
             if picture is None:
                 continue
             files = render(picture.paint, size=(WIDTH, picture.height))
             drawn.append(Drawn(picture, inline(files["svg"], name, label=picture.title)))
-            (shown.folder / "figures").mkdir(exist_ok=True)
+            (folder / "figures").mkdir(exist_ok=True)
             for kind in ("pdf", "png"):
-                replace_file(shown.folder / "figures" / f"{name}.{kind}", files[kind])
+                replace_file(folder / "figures" / f"{name}.{kind}", files[kind])
         except Exception as error:  # whatever a figure does, the others and the numbers stand
             problems.append(f"Figure {name} is missing: {reason(error)}.")
-    remove_others(shown.folder / "figures", [each.picture.name for each in drawn])
+    remove_others(folder / "figures", [each.picture.name for each in drawn])
     return drawn, problems
 
 

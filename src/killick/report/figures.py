@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from killick.hacking.scaling import Scaling, fit_scaling
-from killick.report import brand_figures, emphasis_figures
+from killick.report import align_figures, brand_figures, emphasis_figures, text_figures
 from killick.report.asking import asking
 from killick.report.frontier import frontier
 from killick.report.picture import OWN, Picture, iterations, kl_column, trace
@@ -29,7 +29,8 @@ LINES = f"Lines are means over {WINDOW} iterations"
 def makers(shown: Shown) -> dict[str, Maker]:
     """Every figure that this run may have, by name, not yet made: one that fails takes no other with it."""
     found: dict[str, Maker] = {"overview": partial(overview, shown)}
-    found |= brand_figures.makers(shown) | emphasis_figures.makers(shown)
+    found |= brand_figures.makers(shown) | emphasis_figures.makers(shown) | text_figures.makers(shown)
+    found |= align_figures.makers(shown)
     for arm in shown.arms if len(shown.arms) <= ALONE else ():
         name = f"arm-{slug(arm.name)}"
         while name in found:

@@ -13,6 +13,8 @@ from killick.report.words import number, verdict
 from killick.rundir.folder import flat
 
 KINDS = {"claim": "of the source", "setting": "a setting", "ours": "our own"}
+BESIDE, BELOW = 6, 24
+"""Answers of one step, and steps of one arm, that a page shows at most."""
 CITE = """@software{{killick,
   title = {{killick: RLHF from preferences to policy, with the anchor in view}},
   author = {{{{The killick authors}}}},
@@ -43,12 +45,13 @@ def page(shown: Shown, drawn: Sequence[Drawn], *, problems: Sequence[str] = (), 
     return template.render(
         shown=shown,
         question=question or shown.results.get("question") or "What did optimising against the proxy do to gold?",
-        verdict=verdict(shown, kl),
+        verdict=shown.results.get("verdict") or verdict(shown, kl),
         ends=[end(arm, kl) for arm in shown.arms],
         claims=[claim_row(claim) for claim in shown.results.get("claims", [])],
         tables=[table_cells(table) for table in shown.results.get("tables", [])],
         figures=[(each.picture, Markup(each.svg)) for each in drawn],
         answers=answers(shown.samples),
+        beside=any("reference" in row for row in shown.samples),
         spent=spent(shown.timing),
         settings=flat(shown.config),
         environment=flat(shown.environment),
@@ -111,12 +114,23 @@ def table_cells(table: Row) -> dict[str, Any]:
 
 
 def answers(samples: Sequence[Row]) -> dict[str, dict[int, list[Row]]]:
-    """Answers by arm and step, of the first seed that has any."""
+    """Answers by arm and step, of the first seed that has any; where a run keeps all of them, a few at a few steps."""
     found: dict[str, dict[int, list[Row]]] = {}
     seed = min((row["seed"] for row in samples), default=0)
     for row in sorted((row for row in samples if row["seed"] == seed), key=lambda row: (row["arm"], row["step"])):
-        found.setdefault(row["arm"], {}).setdefault(row["step"], []).append(row)
-    return found
+        there = found.setdefault(row["arm"], {}).setdefault(row["step"], [])
+        if len(there) < BESIDE:
+            there.append(row)
+    return {arm: spread(steps) for arm, steps in found.items()}
+
+
+def spread(steps: dict[int, list[Row]]) -> dict[int, list[Row]]:
+    """All steps, or so many of them, evenly apart, with the first and the last."""
+    every = list(steps)
+    if len(every) <= BELOW:
+        return steps
+    kept = sorted({round(place * (len(every) - 1) / (BELOW - 1)) for place in range(BELOW)})
+    return {every[place]: steps[every[place]] for place in kept}
 
 
 def spent(timing: Sequence[Row]) -> list[tuple[str, float, float]]:

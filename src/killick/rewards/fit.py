@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from killick.ops.losses import bradley_terry, group_weights
+from killick.ops.losses import bradley_terry, centring, group_weights
 from killick.ops.stats import pair_accuracy
 from killick.optimiser import Adam
 from killick.state import restore, snapshot
@@ -49,12 +49,14 @@ class FitConfig:
         batch: rankings (or single pairs) a step, drawn with replacement, each with all its pairs; None takes all.
         learning_rate: Adam's.
         l2: what the loss adds for each unit of squared weight; more of it holds the scores together.
+        centre: what it adds for each unit of the squared sum of a pair's scores, whose zero nothing else fixes.
     """
 
     steps: int = 100
     batch: int | None = None
     learning_rate: float = 0.01
     l2: float = 0.0
+    centre: float = 0.0
 
     def validate(self) -> None:
         """Refuse settings that cannot fit.
@@ -68,6 +70,8 @@ class FitConfig:
             raise Refusal(f"A fit needs a positive learning_rate, not {self.learning_rate:g}.")
         if not 0 <= self.l2 < float("inf"):
             raise Refusal(f"A fit needs an l2 of 0 or more, not {self.l2:g}.")
+        if not 0 <= self.centre < float("inf"):
+            raise Refusal(f"A fit needs a centre of 0 or more, not {self.centre:g}.")
 
 
 class FitState:
@@ -97,7 +101,7 @@ class FitState:
 
 @dataclass(frozen=True)
 class FitStep:
-    """One optimiser step: its number from 0, and the loss before it in nats per pair, without the l2 term."""
+    """One optimiser step: its number from 0, and the loss before it in nats per pair, without l2 and centre."""
 
     step: int
     loss: float
@@ -133,8 +137,9 @@ def fit(state: FitState, preference: Preference) -> Iterator[FitStep]:
         loss = (weights * bradley_terry(chosen, rejected, label=pairs.label, margin=pairs.margin)).sum()
         check_finite("the reward model's loss is", loss.detach()[None], step=state.step)
         state.optimiser.zero_grad()
+        pull = config.centre * (weights * centring(chosen, rejected)).sum() if config.centre else 0.0
         penalty = sum(weight.square().sum() for weight in state.optimiser.parameters) if config.l2 else 0.0
-        (loss + config.l2 * penalty).backward()
+        (loss + pull + config.l2 * penalty).backward()
         state.optimiser.step()
         state.step += 1
         yield FitStep(state.step - 1, float(loss.detach()))

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import warnings
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +16,7 @@ import torch
 from platformdirs import user_cache_path
 
 from killick.rundir.durable import DamagedError, load_state, save_state, sweep
-from killick.rundir.folder import Lock
+from killick.rundir.folder import InUse, Lock
 from killick.rundir.ledger import plain
 from killick.stopwatch import stopwatch
 
@@ -79,6 +79,35 @@ def cached(
         except OSError as error:
             warnings.warn(f"The cache {root} cannot be written ({error.strerror}).", RuntimeWarning, stacklevel=2)
         return state
+
+
+def cached_parts(
+    stage: str, settings: Mapping[str, Any], *, builds: Sequence[Callable[[], Generator[Event, None, State]]]
+) -> Generator[Event, None, list[State]]:
+    """Parts of a stage, each cached by itself, so that the processes that need the stage share its work.
+
+    A part that another process is building is passed over at first and fetched at the end.
+
+    Args:
+        stage: its name.
+        settings: all that decides the result of the whole.
+        builds: one for each part.
+
+    Returns:
+        The states, in the order of `builds`.
+    """
+    found: dict[int, State] = {}
+    for wait in (0.0, 3600.0):
+        for part, build in enumerate(builds):
+            if part in found:
+                continue
+            try:
+                whole = {**settings, "part": part, "parts": len(builds)}
+                found[part] = yield from cached(stage, whole, build=build, wait=wait)
+            except InUse:
+                if wait:
+                    raise
+    return [found[part] for part in range(len(builds))]
 
 
 def entries() -> list[tuple[str, int]]:

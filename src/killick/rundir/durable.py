@@ -4,6 +4,7 @@ A state is a nest of dicts and lists with tensors and plain values; tensors go t
 to a pickle (O-46, O-48).
 """
 
+import glob
 import hashlib
 import json
 import os
@@ -40,6 +41,14 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def settle(folder: Path) -> None:
+    """Wait until a folder that somebody else has written is on the disk, with all its files."""
+    for path in folder.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+    sync_folder(folder)
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -126,8 +135,10 @@ def pack(value: Any, tensors: dict[str, Tensor], *, path: str = "") -> Any:
         TypeError: at anything but tensors, dicts, lists, numbers, strings, truth values and None.
     """
     if isinstance(value, Tensor):
-        name = str(len(tensors))
-        tensors[name] = value.detach().cpu().contiguous().clone()
+        name, tensor = str(len(tensors)), value.detach().cpu().contiguous()
+        place = tensor.untyped_storage().data_ptr()  # the format knows no shared memory, and a copy of all is dear
+        shared = any(place == other.untyped_storage().data_ptr() for other in tensors.values())
+        tensors[name] = tensor.clone() if shared else tensor
         return {"tensor": name}
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
@@ -170,7 +181,7 @@ def prune(parent: Path, keep: int = 2) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def sweep(parent: Path) -> None:
-    """Remove what interrupted writers left behind; only the holder of the lock may."""
-    for path in parent.glob(".*.*.partial"):
+def sweep(parent: Path, name: str = "*") -> None:
+    """Remove what interrupted writers (of one name, or of any) left behind; only the holder of the lock may."""
+    for path in parent.glob(f".{name if name == '*' else glob.escape(name)}.*.partial"):
         shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)

@@ -24,6 +24,10 @@ BESIDE = ("samples.jsonl", "timing.jsonl")
 """What a cell keeps beside its ledger."""
 
 
+class InUse(Refusal):
+    """Another process holds what was asked for."""
+
+
 class Lock:
     """A file that one process holds; the system lets go of it when that process dies, however it dies (O-49).
 
@@ -32,7 +36,7 @@ class Lock:
         wait: seconds to wait for another holder.
 
     Raises:
-        Refusal: naming the process that holds it.
+        InUse: naming the process that holds it.
     """
 
     def __init__(self, path: Path, wait: float = 0.0):
@@ -46,7 +50,7 @@ class Lock:
                 holder = os.pread(self.descriptor, 32, 0).decode().strip() or "another process"
                 if time.monotonic() >= until:
                     os.close(self.descriptor)
-                    raise Refusal(f"{path.parent} is in use by process {holder}; wait for it or stop it.") from error
+                    raise InUse(f"{path.parent} is in use by process {holder}; wait for it or stop it.") from error
                 time.sleep(0.05)
         os.ftruncate(self.descriptor, 0)
         os.pwrite(self.descriptor, f"{os.getpid()}\n".encode(), 0)
@@ -71,6 +75,8 @@ class RunFolder:
     def __init__(self, path: Path | None, recipe: str, config: Mapping[str, Any]):
         settings = {"recipe": recipe, **plain(config)}
         self.path = new_folder(recipe, settings) if path is None else path
+        if foreign(self.path / "config.json"):  # before a lock is put beside somebody's model
+            raise Refusal(f"{self.path} holds something that is no run; name an empty or new folder with --out.")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self.lock = Lock(self.path / "lock")
@@ -141,6 +147,15 @@ def cell_files(folder: Path, *, kind: str = "jsonl") -> list[Path]:
 def checkpoints(folder: Path, cell: str) -> Path:
     """Where one cell keeps its states."""
     return folder / "checkpoints" / cell
+
+
+def foreign(saved: Path) -> bool:
+    """Whether a config.json was written by something else: model folders have one, too."""
+    try:
+        found = json.loads(saved.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return not isinstance(found, dict) or "recipe" not in found
 
 
 def agree(path: Path, there: Mapping[str, Any], *, here: Mapping[str, Any]) -> None:
