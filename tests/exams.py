@@ -9,10 +9,12 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from killick.recipes.exam import Examined, examine
 from killick.recipes.exam_asking import Setup
 from killick.recipes.exam_held import Held, read_held
 from killick.recipes.prompts import Prompt
@@ -127,3 +129,19 @@ def setup(judge: Callable[[Sequence[Prompt], Sequence[str]], Tensor], **more: ob
     """An exam with the policy of this world, and no gold."""
     given = {"speak": speak(), "gold": None, "nats": 1.0, "n": 16, "prompts": 40, "seed": 0} | more
     return Setup(judge=judge, **given)  # type: ignore[arg-type]
+
+
+def examined(held: Held, setup: Setup) -> Examined:
+    """All that comes of an exam."""
+    steps = examine(held, setup)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: Examined = end.value
+            return found
+
+
+def facts(held: Held, setup: Setup) -> dict[str, Any]:
+    """Its numbers."""
+    return examined(held, setup).facts

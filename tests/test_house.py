@@ -76,7 +76,8 @@ def test_public_names_are_sorted_and_complete() -> None:
     # What a user builds with: every class of the rooms and every loop, but for what they hand each other.
     private = {
         "Answer", "Asked", "Block", "Cache", "Collected", "Encoded", "FitStep", "FlawRates", "KeyValues", "Kind",
-        "Layer", "Leashed", "Letters", "Phrases", "Question", "Reach", "RewardModel", "Rows", "SFTStep", "Stack", "Targets",
+        "Layer", "Leashed", "Letters", "Phrases", "Question", "Reach", "RewardModel", "Rows", "SFTStep", "Stack",
+        "Targets",
     }  # fmt: skip
     private |= {"Block", "Cache", "Collected", "FitStep", "Leashed", "RewardModel", "Rows", "SFTStep", "Targets"}
     private |= {"BadField", "FormSpec", "Scanned", "Split", "Strict", "Summary", "Written"}

@@ -8,9 +8,10 @@ processes; where the environment cannot be made, the tests are skipped and say w
 import fcntl
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 import torch
@@ -22,7 +23,7 @@ from killick.models.judging import PretrainedReward
 from killick.models.pretrained import PretrainedPolicy
 from killick.models.texts import Texts
 from killick.types import Rollout
-from llamas import END, llama_folder, tokenizer
+from llamas import END, llama_folder
 from throwaway import environment
 
 pytest.importorskip("transformers", reason="interchange needs the extra hf")
@@ -42,6 +43,8 @@ PLAIN = [
 ASKED = ["Hi", "My honest review of the lamp: I", "x"]
 SAID = ["it was good.", "a much longer answer, since lengths differ " * 2, ""]
 STEPS = 32
+Asked: TypeAlias = tuple[Path, dict[str, Any]]
+"""The folder of all files, and what the other side found."""
 TRAINED = ("plain", "plain, pad = eos", "messages", "messages, pad = eos")
 
 
@@ -56,8 +59,27 @@ def converted(folder: Path, name: str, *, rows: list[dict[str, Any]], ending: st
     before, after = folder / f"{name}.before.jsonl", folder / f"{name}.{ending}"
     before.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     text = "messages" if isinstance(rows[0]["prompt"], list) else "plain"
-    cli.main(["prefs", "convert", str(before), str(after), "--to", "pairs", "--text", text])
+    killick("prefs", "convert", before, after, "--to", "pairs", "--text", text)
     return str(after)
+
+
+def killick(*words: object) -> None:
+    """A command, in this process; pictures are drawn in tests of their own."""
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("killick.report.drawing.draw", lambda *_, **__: [])
+        cli.main([str(word) for word in words])
+    signal.signal(signal.SIGTERM, before)
+
+
+def aligned(folder: Path, model: Path, *, reward: Path) -> Path:
+    """A policy folder as `killick align` leaves it after one step."""
+    prompts = folder.with_name(f"{folder.name}.txt")
+    prompts.write_text("\n".join(PROMPTS) + "\n", encoding="utf-8")
+    killick("align", "--model", model, "--reward", reward, "--prompts", prompts, "--beta", "0.1", "--steps", 1,
+            "--responses", 8, "--tokens", 6, "--evaluated", 2, "--answers", 1, "--learning-rate", "0.01",
+            "--out", folder)  # fmt: skip
+    return folder / "policy"
 
 
 def jobs(folder: Path) -> dict[str, dict[str, Any]]:
@@ -77,7 +99,8 @@ def jobs(folder: Path) -> dict[str, dict[str, Any]]:
         )
         asked[name] = {"kind": "train", "rows": rows[form], "model": str(base), "out": str(folder / f"trained {name}"),
                        "scratch": str(folder / f"scratch {name}"), "steps": STEPS}  # fmt: skip
-    judge(folder / "reward")
+    base = llama_folder(folder / "base", pad=END, seed=5)
+    killick("reward", "fit", rows["plain"], "--model", base, "--l2", "0.1", "--out", folder / "reward")
     asked["reward"] = {
         "kind": "score",
         "folder": str(folder / "reward"),
@@ -85,32 +108,13 @@ def jobs(folder: Path) -> dict[str, dict[str, Any]]:
         "answers": SAID,
         "chat": True,
     }
-    policy(folder / "policy")
-    asked["policy"] = {"kind": "speak", "folder": str(folder / "policy"), "prompts": ASKED, "time": 12}
+    policy = aligned(folder / "aligned", base, reward=folder / "reward")
+    asked["policy"] = {"kind": "speak", "folder": str(policy), "prompts": ASKED, "time": 12}
     return asked
 
 
-def judge(folder: Path) -> None:
-    """A reward folder as killick writes it, of a model whose padding token is its end token."""
-    from transformers import AutoModelForSequenceClassification
-
-    base = llama_folder(folder.with_name("judge's base"), pad=END)
-    with torch.random.fork_rng():
-        torch.manual_seed(1)
-        model = AutoModelForSequenceClassification.from_pretrained(base, num_labels=1)
-    PretrainedReward(model, Texts.load(base)).save(folder)
-
-
-def policy(folder: Path) -> None:
-    """A policy folder as killick writes it."""
-    base = llama_folder(folder.with_name("policy's base"), pad=END, seed=5)
-    texts = Texts.load(base)
-    PretrainedPolicy.load(base, texts.vocabulary(12)).save(folder)
-    texts.save(folder)
-
-
 @pytest.fixture(scope="session")
-def other_side(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+def other_side(tmp_path_factory: pytest.TempPathFactory) -> Asked:
     """The folder of all files, and what TRL and transformers found: asked once, by whichever test process is first."""
     python = environment()
     base = tmp_path_factory.getbasetemp()
@@ -121,7 +125,7 @@ def other_side(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str
         if not (shared / "answers.json").exists():
             (shared / "jobs.json").write_text(json.dumps(jobs(shared)), encoding="utf-8")
             script = Path(__file__).with_name("trl_side.py")
-            words = [python, "-W", "ignore", script, shared / "jobs.json", shared / "answers.json"]
+            words: list[str | Path] = [python, "-W", "ignore", script, shared / "jobs.json", shared / "answers.json"]
             known = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
             done = subprocess.run(words, env=known | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
             assert done.returncode == 0, done.stderr[-3000:]
@@ -129,7 +133,7 @@ def other_side(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str
 
 
 @pytest.mark.parametrize("name", TRAINED)
-def test_our_rows_train_in_trl(other_side: tuple[Path, dict[str, Any]], name: str) -> None:
+def test_our_rows_train_in_trl(other_side: Asked, name: str) -> None:
     """Rankings turned into pairs as JSON lines; messages with a margin as Parquet. It learns what they say."""
     found = other_side[1][name]
     assert other_side[1]["trl"] == "1.16.0"
@@ -141,7 +145,7 @@ def test_our_rows_train_in_trl(other_side: tuple[Path, dict[str, Any]], name: st
 
 
 @pytest.mark.parametrize("name", TRAINED)
-def test_a_reward_folder_that_trl_trained_scores_here_as_there(other_side: tuple[Path, dict[str, Any]], name) -> None:
+def test_a_reward_folder_that_trl_trained_scores_here_as_there(other_side: Asked, name: str) -> None:
     """Every row's two scores, to 1e-5: the frame, the end and the place where the score is read are TRL's own."""
     folder, answers = other_side
     model = PretrainedReward.load(folder / f"trained {name}")
@@ -151,19 +155,20 @@ def test_a_reward_folder_that_trl_trained_scores_here_as_there(other_side: tuple
         assert_close(scores, torch.tensor(answers[name][side]), atol=1e-5, rtol=0)
 
 
-def test_our_reward_folder_scores_the_same_in_transformers(other_side: tuple[Path, dict[str, Any]]) -> None:
-    """Texts of unequal length in one batch, an empty answer among them, to 1e-5."""
+def test_our_reward_folder_scores_the_same_in_transformers(other_side: Asked) -> None:
+    """One that `killick reward fit` wrote; texts of unequal length in one batch, one of them empty, to 1e-5."""
     folder, answers = other_side
     scores = PretrainedReward.load(folder / "reward").scores(ASKED, SAID)
     assert_close(torch.tensor(answers["reward"]), scores, atol=1e-5, rtol=0)
     assert scores.std() > 0.01
 
 
-def test_our_policy_folder_speaks_in_transformers(other_side: tuple[Path, dict[str, Any]]) -> None:
-    """Each token that `generate` takes greedily is the most probable one here."""
+def test_our_policy_folder_speaks_in_transformers(other_side: Asked) -> None:
+    """One that `killick align` wrote; each token that `generate` takes greedily is the most probable one here."""
     folder, answers = other_side
-    texts = Texts.load(folder / "policy")
-    speaker = PretrainedPolicy.load(folder / "policy", texts.vocabulary(12))
+    policy = folder / "aligned" / "policy"
+    texts = Texts.load(policy)
+    speaker = PretrainedPolicy.load(policy, texts.vocabulary(12))
     said = [row[: row.index(texts.eos) + 1] if texts.eos in row else row for row in answers["policy"]]
     responses, mask = padded(said, texts.pad)
     prompts = encode_ids([texts.prompt(prompt) for prompt in ASKED], pad=texts.pad)
@@ -173,4 +178,31 @@ def test_our_policy_folder_speaks_in_transformers(other_side: tuple[Path, dict[s
         _, full = speaker.logprobs(rollout)
     assert torch.equal(full.argmax(-1)[mask], responses[mask])
     assert len({tuple(row) for row in said}) > 1
-    assert tokenizer().decode(said[0])
+
+
+def test_best_of_chooses_by_a_reward_folder_that_trl_trained(other_side: Asked, tmp_path: Path) -> None:
+    """The winner of each prompt, with the number that TRL gave it."""
+    folder, answers = other_side
+    lines = [json.dumps({"prompt": row["prompt"], "responses": [row["chosen"], row["rejected"]]}) for row in PLAIN]
+    (tmp_path / "variants.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    reward = folder / "trained plain, pad = eos"
+    killick("best-of", "--candidates", tmp_path / "variants.jsonl", "--reward", reward, "--out", tmp_path / "out")
+    winners = [json.loads(line) for line in (tmp_path / "out" / "winners.jsonl").read_text().splitlines()]
+    known = {(row["prompt"], row[side]): score for side in ("chosen", "rejected")
+             for row, score in zip(PLAIN, answers["plain, pad = eos"][side], strict=True)}  # fmt: skip
+    assert len(winners) == len(PROMPTS)
+    for row in winners:
+        best = max(score for (prompt, _), score in known.items() if prompt == row["prompt"])
+        assert row["reward"] == pytest.approx(best, abs=1e-5)
+        assert row["response"] in GOOD
+
+
+def test_align_optimises_for_a_reward_folder_that_trl_trained(other_side: Asked, tmp_path: Path) -> None:
+    """Every sample's proxy is that model's number for its text."""
+    folder, _ = other_side
+    reward = folder / "trained messages, pad = eos"
+    policy = aligned(tmp_path / "run", folder / "base", reward=reward)
+    assert (policy / "model.safetensors").exists()
+    told = [json.loads(line) for line in (tmp_path / "run" / "samples.jsonl").read_text().splitlines()]
+    scores = PretrainedReward.load(reward).scores([row["prompt"] for row in told], [row["response"] for row in told])
+    assert_close(torch.tensor([row["proxy"] for row in told]), scores, atol=1e-4, rtol=0)

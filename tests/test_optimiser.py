@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from killick.optimiser import SGD, Adam
+from killick.optimiser import SGD, Adam, clip_, norm_of
 
 modest = settings(max_examples=20, deadline=None, derandomize=True)
 SHAPES = ((3, 4), (4,), (), (2, 3, 2))
@@ -96,6 +96,24 @@ def test_a_decayed_step_by_hand() -> None:
         weight.grad = torch.tensor(gradient)
     Adam(weights, 0.1, weight_decay=0.5).step()
     assert [weight.item() for weight in weights] == pytest.approx([1.8, 1.9], abs=1e-6)
+
+
+@pytest.mark.parametrize("most", [1e-9, 0.3, 1e9])
+def test_clipping_is_torchs_bit_for_bit(most: float) -> None:
+    """Gradients of four shapes, one of them missing; the length is that before the cut."""
+    mine, theirs = parameters(), parameters()
+    for rows in (mine, theirs):
+        push(rows, 0, (1,))
+    told = torch.nn.utils.clip_grad_norm_(theirs, most)
+    assert torch.equal(norm_of(mine), told)
+    assert torch.equal(clip_(mine, most), told)
+    assert mine[1].grad is None
+    cut = [(a.grad, b.grad) for a, b in zip(mine, theirs, strict=True)]
+    assert all(torch.equal(a, b) for a, b in cut if a is not None and b is not None)
+
+
+def test_no_gradient_has_no_length() -> None:
+    assert float(norm_of(parameters())) == float(clip_(parameters(), 1.0)) == 0.0
 
 
 # Invariants

@@ -4,7 +4,9 @@ from typing import Any
 import pytest
 import torch
 
-from killick.algorithms.collecting import Collected, collect
+from killick.algorithms import collecting
+from killick.algorithms.collecting import Collected, collect, in_pieces
+from killick.ops.kl import exact_kl
 from killick.types import NonFinite, Refusal, Rollout
 from learners import KINDS, learner
 
@@ -110,3 +112,20 @@ def test_scores_that_are_no_numbers_are_named_with_their_rows() -> None:
     poisoned = torch.tensor([0.0, torch.nan, 0.0, torch.inf])
     with pytest.raises(NonFinite, match=r"scores are not finite at step 7 in 2 of 4 rows \(row 1, 3\)"):
         collect(state, lambda rollout: poisoned, prompts=made.prompts)
+
+
+def test_rows_measured_in_pieces_are_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven rows of 3 x 50 log-probs, two at a time."""
+    draws = torch.Generator().manual_seed(0)
+    one, other = (torch.randn(7, 3, 50, generator=draws).log_softmax(-1) for _ in range(2))
+    whole = in_pieces(exact_kl, one, other)
+    assert torch.equal(whole, exact_kl(one, other))
+    sizes = []
+
+    def counted(*parts: torch.Tensor) -> torch.Tensor:
+        sizes.append(len(parts[0]))
+        return exact_kl(*parts)
+
+    monkeypatch.setattr(collecting, "PIECE", 300)
+    assert torch.equal(in_pieces(counted, one, other), whole)
+    assert sizes == [2, 2, 2, 1]

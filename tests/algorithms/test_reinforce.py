@@ -65,6 +65,23 @@ def test_a_split_run_equals_a_whole_one_bit_for_bit(baseline: str, optimiser: st
     assert second.beta == whole.beta != 0.5
 
 
+@pytest.mark.parametrize("target", [None, 0.01])
+def test_exact_figures_are_measured_where_somebody_looks_and_move_nothing(target: float | None) -> None:
+    """Two of six steps are looked at; a leash with a target reads the exact KL at every one."""
+    world, seen, blind = Answers(), start(leash=Leash(0.5, target)), start(leash=Leash(0.5, target))
+    every = list(reinforce(seen, world.gold, prompts=world.prompts))
+    some = list(reinforce(blind, world.gold, prompts=world.prompts, exact=lambda step: step % 3 == 0))
+    for a, b in zip(every, some, strict=True):
+        assert a.kl is not None
+        assert a.entropy is not None
+        looked = target is not None or b.step % 3 == 0
+        assert b.entropy == (a.entropy if looked else None)
+        assert torch.equal(a.kl, b.kl) if b.kl is not None else not looked
+        assert (a.beta, a.stats) == (b.beta, b.stats)
+        assert torch.equal(a.kl_k1, b.kl_k1)
+    assert digest(seen.policy.parameters()) == digest(blind.policy.parameters())
+
+
 def test_a_transformer_learns_by_it_too() -> None:
     made = learner("transformer")
     reference = learner("transformer").policy.requires_grad_(False)

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def test_from_a_file_to_a_reward_model(killick: Command, tmp_path: Path) -> None
     assert f"accuracy  {facts['accuracy']:.3f}  [{facts['accuracy_low']:.3f}, {facts['accuracy_high']:.3f}]" in said.out
     assert "ceiling   not known" in said.out
     assert "its head the mean of 3" in said.out
-    assert said.out.endswith("killick reward exam rm prefs.jsonl\n")
+    assert said.out.endswith("killick reward exam rm prefs.jsonl --policy model\n")
     assert facts["accuracy"] > 0.8
     assert {"config.json", "model.safetensors", "members.safetensors", "tokenizer.json", "learned_prompts.json"} <= {
         path.name for path in (tmp_path / "rm").iterdir()
@@ -70,7 +71,7 @@ def test_from_a_store_to_a_reward_on_text(killick: Command, tmp_path: Path) -> N
     assert said.status == 0, said.err
     assert "labels.db: 59 judgements (labels);" in said.out
     assert "Left out or cut: 1 skipped labels" in said.out
-    assert said.out.endswith("killick reward exam rm PREFS\n")
+    assert said.out.endswith("killick reward exam rm PREFS --policy model\n")
 
 
 @pytest.mark.parametrize(
@@ -109,5 +110,31 @@ def test_files_and_models_that_do_not_fit(killick: Command, tmp_path: Path) -> N
     assert "A dialogue needs a tokenizer with a chat template" in killick(*fit, "plain").err
     weights = tmp_path / "model" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
-    assert "model cannot be read as a reward model" in killick(*fit, "model").err
+    assert "The weights in model are damaged" in killick(*fit, "model").err
     assert not (tmp_path / "rm").exists()
+
+
+def test_a_stop_leaves_nothing_half_written(killick: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while layers train: no folder, the states beside it; the same command goes on and then removes them."""
+    from killick.recipes import reward_trained
+
+    words = (*FIT, "--train", "top", "--train-layers", "1", "--epochs", "0.5", "--learning-rate", "1e-3", "--l2", "0.1")
+    looked = reward_trained.looked
+
+    def stopped(state: Any, validation: Any, *, best: Any) -> Any:
+        if state.step > 3:
+            raise KeyboardInterrupt
+        return looked(state, validation, best=best)
+
+    monkeypatch.setattr(reward_trained, "looked", stopped)
+    said = killick(*words)
+    assert said.status == 130
+    assert "the same command goes on from there" in said.err
+    assert not (tmp_path / "rm").exists()
+    monkeypatch.setattr(reward_trained, "looked", looked)
+    said = killick(*words)
+    assert said.status == 0, said.err
+    assert "Going on from step 3 of" in said.out
+    assert (tmp_path / "rm" / "results.json").exists()
+    assert not list(tmp_path.glob(".rm*"))
+    assert "--members makes heads on one frozen trunk" in killick(*words[:4], "x", *words[5:], "--members", "2").err

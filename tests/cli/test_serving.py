@@ -1,5 +1,6 @@
 """`killick serve` as a user starts it."""
 
+import json
 import signal
 import socket
 import subprocess
@@ -15,6 +16,8 @@ from fastapi.testclient import TestClient
 from commands import Command, command
 from killick.cli.serving import app
 from killick.preferences.store import Item, Store
+from llamas import llama_folder
+from recipes.test_scores import judge_folder
 from server import served
 
 killick = pytest.fixture(command)
@@ -46,6 +49,9 @@ def test_it_says_where_it_is_answers_and_ends_at_ctrl_c(tmp_path: Path, monkeypa
         (["--host", "0.0.0.0"], "not the loopback"),
         (["--prot", "1"], "--port"),
         (["--labels", "none.db"], "There is no store none.db"),
+        (["--reward", "none"], "none is no folder of a model"),
+        (["--model", "none"], "none is no folder of a causal language model"),
+        (["--reward", "reviewer"], "the name 'reviewer' is not to be had"),
     ],
 )
 def test_where_it_cannot_listen_is_one_sentence(killick: Command, words: list[str], part: str) -> None:
@@ -103,3 +109,19 @@ def test_the_app_can_be_called_without_a_port() -> None:
     client = TestClient(app(), base_url="http://127.0.0.1:8000")
     item = {"product": "Kestrel rain jacket", "text": "The Kestrel rain jacket . Repairs are free ."}
     assert client.post("/v1/brand-check", json={"items": [item]}).json() == {"results": [{"flaws": []}]}
+
+
+def test_best_of_takes_ones_own_reward_folder_from_a_server_as_from_the_disk(killick: Command, tmp_path: Path) -> None:
+    """O-09: the same answers, the same numbers; the greeting says what to give as --reward or --gold."""
+    judge_folder(tmp_path / "judge")
+    rows = "prompt,response\n" + "".join(f"Say {word}.,{word * n}\n" for word in ("ho", "ha") for n in range(3))
+    (tmp_path / "mails.csv").write_text(rows, encoding="utf-8")
+    with served("--reward", str(tmp_path / "judge"), "--model", str(llama_folder(tmp_path / "mine"))) as server:
+        assert server.process.stdout is not None
+        url = f"http://127.0.0.1:{server.port}?model=judge"
+        assert url in server.greeting + server.process.stdout.readline()
+        chosen = killick("best-of", "--candidates", "mails.csv", "--reward", "judge", "--gold", url, "--out", "kept")
+    assert chosen.status == 0
+    for line in (tmp_path / "kept" / "winners.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        assert row["gold"] == pytest.approx(row["reward"], abs=1e-6)

@@ -124,7 +124,8 @@ def test_a_language_model_is_no_reward_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("broken", "words"), [("none", "no config.json"), ("json", "cannot be read"), ("cut", "cannot be read")]
+    ("broken", "words"),
+    [("none", "no config.json"), ("json", "no folder of a model that can judge"), ("cut", "damaged")],
 )
 def test_what_is_no_reward_model_is_refused(tmp_path: Path, broken: str, words: str) -> None:
     if broken != "none":

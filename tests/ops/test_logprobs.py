@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.distributions import Categorical
 from torch.testing import assert_close
 
-from killick.ops.logprobs import draw, entropy, log_distribution, pick
+from killick.ops.logprobs import draw, draw_scored, entropy, log_distribution, pick
 
 modest = settings(max_examples=30, deadline=None, derandomize=True)
 rows_of_logits = st.integers(2, 6).flatmap(
@@ -108,12 +108,12 @@ def test_tokens_that_tie_with_the_last_one_stay_and_forbidden_ones_count_for_not
 
 def test_filters_give_no_gradient_to_what_they_bar_and_no_nan() -> None:
     """Of (.4, .3, .2, .1) two stay; d log p(0) / d logits = (1 - 4/7, -3/7, 0, 0), and the entropy's is finite."""
-    for settings in ({"top_k": 2}, {"top_p": 0.6}):
+    for filters in ({"top_k": 2}, {"top_p": 0.6}):
         logits = double([0.4, 0.3, 0.2, 0.1]).log().requires_grad_()
-        log_distribution(logits, **settings)[0].backward()
+        log_distribution(logits, **filters)[0].backward()
         assert_close(grad(logits), double([3 / 7, -3 / 7, 0, 0]))
         logits.grad = None
-        entropy(log_distribution(logits, **settings)).backward()
+        entropy(log_distribution(logits, **filters)).backward()
         assert bool(torch.isfinite(grad(logits)).all())
         assert grad(logits)[2:].tolist() == [0, 0]
 
@@ -121,8 +121,8 @@ def test_filters_give_no_gradient_to_what_they_bar_and_no_nan() -> None:
 def test_a_filter_keeps_nan_in_sight() -> None:
     """O-44: not a number in, not a number out."""
     broken = torch.tensor([[math.nan, 1.0, 2.0], [0.0, 1.0, 2.0]])
-    for settings in ({"top_k": 2}, {"top_p": 0.6}):
-        found = log_distribution(broken, **settings)
+    for filters in ({"top_k": 2}, {"top_p": 0.6}):
+        found = log_distribution(broken, **filters)
         assert bool(found[0].isnan().all())
         assert not bool(found[1].isnan().any())
 
@@ -400,3 +400,17 @@ def test_wide_rows_draw_from_streams_of_their_own_and_nan_stays_inside() -> None
     alone = [draw(log_probs[row : row + 1], torch.Generator().manual_seed(row)) for row in range(4)]
     assert together.tolist() == torch.cat(alone).tolist()
     assert 0 <= int(draw(torch.full((1, 5000), math.nan), torch.Generator().manual_seed(0))) < 5000
+
+
+@pytest.mark.parametrize("vocab", [300, 5000])
+def test_a_scored_draw_is_a_draw_and_its_log_prob(vocab: int) -> None:
+    """From logits that are no log-probs: the log-softmax at the token, in float32 to 1e-5; impossible ones never."""
+    logits = 3 * torch.randn(500, vocab, generator=torch.Generator().manual_seed(0)) + 40
+    logits[:, ::2] = -torch.inf
+    token, scored = draw_scored(logits, torch.Generator().manual_seed(1))
+    assert_close(scored, pick(logits.log_softmax(-1), token), atol=1e-5, rtol=0)
+    assert bool((token % 2 == 1).all())
+    again = draw(logits.log_softmax(-1), torch.Generator().manual_seed(1))
+    assert float((again == token).float().mean()) > 0.99
+    logits[0, 1] = math.nan
+    assert bool(draw_scored(logits, torch.Generator().manual_seed(1))[1][0].isnan())

@@ -168,3 +168,14 @@ def test_the_same_row_counts_once_unless_another_annotator_wrote_it() -> None:
     rows = [comparison("first", annotator=name) for name in ("ann", "ann", "bob")]
     found = text_pairs(rows)
     assert (len(found), found.counts) == (2, {"duplicate rows": 1})
+
+
+def test_how_much_better_a_response_is_goes_along_in_the_rows_own_word() -> None:
+    """Steps of a strength, else a difference of scores, else a margin, else nothing."""
+    rows = [
+        read({"prompt": "p", "first": "a", "second": "b", "strength": 3}, "strength"),
+        read({"prompt": "q", "responses": ["a", "b"], "scores": [1.0, 3.5]}, "scores"),
+        read({"prompt": "r", "chosen": "a", "rejected": "b", "margin": 1.5}, "pairs"),
+        comparison("first"),
+    ]
+    assert text_pairs(rows).strength == [3.0, 2.5, 1.5, None]

@@ -2,7 +2,9 @@
 
 import multiprocessing
 import os
+import resource
 import signal
+import sys
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import toy
 from killick.recipes import pool, running
@@ -239,3 +242,27 @@ def test_children_end_by_themselves_when_their_parent_is_killed(tmp_path: Path) 
         Lock(tmp_path / "cells" / f"{cell}.lock", wait=10).close()
         step, rows = put_down(tmp_path, cell)
         assert 3 <= step == rows < 500
+
+
+def faults_of_a_step(keep: bool) -> int:
+    """Pages that a process asks the system for while it fills and drops arrays of 8 MB, after three rounds of it."""
+    if keep and not pool.keep_memory():
+        pytest.skip("this system's allocator cannot be told to keep memory")
+    torch.set_num_threads(1)
+
+    def round_() -> None:
+        for _ in range(5):
+            torch.ones(2, 1 << 20).add(1)
+
+    for _ in range(3):
+        round_()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    round_()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="told to glibc only")
+def test_a_cell_keeps_the_memory_that_it_frees() -> None:
+    """Five arrays of 8 MB, asked for anew each time, are 10,240 pages of 4 KiB; kept memory is hardly asked for."""
+    with fork.Pool(1) as one:
+        assert one.apply(faults_of_a_step, (True,)) < 500

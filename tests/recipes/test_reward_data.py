@@ -1,17 +1,19 @@
 """Judgements as a model reads them: what it cannot tell apart, what it cannot read, what falls where."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from killick.models.judging import PretrainedReward
 from killick.models.texts import Texts
 from killick.preferences.pairing import part
 from killick.preferences.rows import PreferenceRow, Turn, prompt_key
 from killick.recipes.reward_data import Judged, Placed, Reading, judge_rows
 from killick.types import Refusal
-from llamas import END, tokenizer
+from llamas import END, llama_folder, tokenizer
 from preferring import answer, pair, pairs, user
 
 READING = Reading(limit=100, time=40)
@@ -56,6 +58,19 @@ def test_long_prompts_lose_their_beginning_and_no_answer_is_emptied() -> None:
     assert torch.equal(prompts[0], prompts[1])
     assert judged.counts["responses whose prompt was cut on its left"] == 2
     assert int(judged.preference.rollout.lengths.min()) >= 2
+
+
+def test_the_ids_are_those_that_the_reward_model_reads_when_it_scores(tmp_path: Path) -> None:
+    """O-09: the text of a pair through the fit, and through scoring; cut and uncut, with a template and without."""
+    for template in (True, False):
+        judge = PretrainedReward.begin(llama_folder(tmp_path / str(template), template=template), limit=60, time=24)
+        rows = [*pairs(30), pair("bird " * 60, "good " * 40, "that")]
+        judged = read(rows, template=template, limit=60, time=24)
+        prompts, answers = zip(*judged.texts, strict=True)
+        scored, fitted = judge.read(prompts, answers), judged.preference.rollout
+        assert torch.equal(fitted.prompts, scored.prompts)
+        assert torch.equal(fitted.responses, scored.responses)
+        assert int((fitted.responses == 2).any(1).sum()) == len(fitted) - 1  # all but the one that was cut have an end
 
 
 def test_rankings_ties_and_soft_labels_keep_what_they_say() -> None:

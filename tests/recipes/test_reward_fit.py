@@ -10,9 +10,9 @@ from safetensors.torch import load_file, save_file
 
 from killick.models.weights import read
 from killick.preferences.storing.records import Item, Judgement
-from killick.recipes.reward_fit import WEIGHTS, Fitted, fit_reward, load, save
+from killick.recipes.reward_fit import WEIGHTS, Fitted, accuracy_facts, fit_reward, load, save
 from killick.recipes.world_labels import read_labels
-from killick.types import Refusal
+from killick.types import Preference, Refusal, Rollout
 from labelled import answers_items, arithmetic_items, emphasis_items, labels
 
 
@@ -93,3 +93,21 @@ def test_a_file_without_its_weights_is_refused_by_name(tmp_path: Path) -> None:
     save_file(tensors, tmp_path / WEIGHTS, {"killick": json.dumps({"kind": "policy"})})
     with pytest.raises(Refusal, match="holds no reward model of a world"):
         load(tmp_path)
+
+
+def test_accuracy_is_over_pairs_not_over_batches() -> None:
+    """O-53: of 17 pairs all but the last are right: 16 / 17 = .941176. A tie among the labels counts for nothing, an
+    exact tie of scores for one half (O-05).
+    """
+    rows = torch.arange(36)
+    ids = rows[:, None]
+    seen = torch.ones_like(ids, dtype=torch.bool)
+    rollout = Rollout(ids, seen, ids, seen, torch.zeros(ids.shape), seen[:, 0])
+    pairs = Preference.hard(rollout, rows[::2], rows[1::2])
+    pairs = replace(pairs, label=torch.tensor([1.0] * 17 + [0.5]))
+    scores = torch.tensor([1.0, 0.0] * 16 + [0.0, 1.0] * 2)
+    units, draws = torch.arange(18), torch.Generator().manual_seed(0)
+    found = accuracy_facts(scores, pairs, units=units, generator=draws)
+    assert found["accuracy"] == pytest.approx(0.941176, abs=1e-6)
+    scores[:2] = 3.0
+    assert accuracy_facts(scores, pairs, units=units, generator=draws)["accuracy"] == pytest.approx(15.5 / 17)

@@ -10,6 +10,7 @@ from transformers import AutoModelForSequenceClassification
 
 from chatter import chatter, takes_the_place
 from killick.models.judging import PretrainedReward
+from killick.models.pretrained import quietly
 from killick.models.weights import write
 from killick.recipes.brand_rewards import fresh_head
 from killick.recipes.brand_served import TextReward, save
@@ -36,11 +37,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def judge_folder(folder: Path) -> Path:
     """A random reward model of texts."""
-    llama_folder(folder)
-    with torch.random.fork_rng():
+    with quietly(), torch.random.fork_rng():
+        llama_folder(folder)
         torch.manual_seed(0)
         model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=1)
-    model.save_pretrained(folder)
+        model.save_pretrained(folder)
     return folder
 
 

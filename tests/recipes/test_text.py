@@ -12,6 +12,7 @@ from killick.algorithms.ppo_config import PPOConfig
 from killick.models.pretrained import open_causal
 from killick.recipes import text
 from killick.recipes.cells import Cell
+from killick.recipes.text_prompts import LEARNT
 from killick.recipes.text_watching import HELD
 from killick.rewards.fit import FitConfig
 from killick.types import Refusal
@@ -59,7 +60,7 @@ def test_gold_proxy_and_every_text_of_a_rollout_are_kept(told: Told) -> None:
         worth = letters([one["prompt"] for one in mine], [one["response"] for one in mine]).tolist()
         assert [one["gold"] for one in mine] == pytest.approx(worth, abs=1e-3)
     nouns = {one["prompt"].split(" the ")[1].split()[0].strip(",:") for one in told.samples if one["held_out"]}
-    assert nouns.isdisjoint(text.LEARNT)
+    assert nouns.isdisjoint(LEARNT)
 
 
 def test_before_anything_has_moved_the_evaluation_is_the_references(told: Told) -> None:
@@ -123,7 +124,7 @@ def test_only_the_top_layers_move_and_the_trunk_stays(told: Told) -> None:
     assert len(saved["policy"]) < len(before.state_dict())
 
 
-def test_relabelling_goes_on_from_its_middle_with_the_same_rows() -> None:
+def test_relabelling_goes_on_from_its_middle_with_the_same_rows(told: Told) -> None:
     """The arm is `beta=0` until its first refit, then another; what was labelled is part of the state."""
     config = tiny(betas=(0.0,), relabel=True)
     assert [cell.arm for cell in text.cells(config)] == ["beta=0", "beta=0+relabel"]
@@ -135,6 +136,9 @@ def test_relabelling_goes_on_from_its_middle_with_the_same_rows() -> None:
         rows.append(event.row)
         saved[state.step] = state.state_dict()
     assert [len(saved[step]["chosen"]) for step in (1, 2, 3, 4)] == [0, 0, 5, 5]
+    free = [row | {"arm": cell.arm} for row in told.arm("beta=0")]
+    assert rows[:2] == free[:2]
+    assert rows[2] != free[2]
     assert not torch.equal(saved[2]["weight"], saved[3]["weight"])
     for step in (2, 3):
         other, rest = text.begin(config, cell, prepared=prepared)

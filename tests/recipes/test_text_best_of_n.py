@@ -6,7 +6,7 @@ import torch
 
 from killick.recipes.text_best_of_n import curves, doublings
 from killick.recipes.text_rewards import Heads
-from writers import N, WIDE, made
+from writers import WIDE, N, made
 
 
 def test_doublings_go_as_far_as_the_pool() -> None:

@@ -1,4 +1,4 @@
-"""The trial's figures: each band holds what the trial says, read from the right place; what ended early is not judged."""
+"""The trial's figures: each band holds what the trial says; what ended early is not judged."""
 
 from typing import Any
 
@@ -41,7 +41,8 @@ def test_the_trials_own_figures_hold() -> None:
 def test_expected_lies_in_its_band() -> None:
     for claim in CLAIMS:
         assert claim.expected is not None
-        assert (claim.low is None or claim.low <= claim.expected) and (claim.high is None or claim.expected <= claim.high)
+        assert claim.low is None or claim.low <= claim.expected
+        assert claim.high is None or claim.expected <= claim.high
         assert (claim.low, claim.high) != (None, None)
 
 

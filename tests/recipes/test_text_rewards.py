@@ -6,7 +6,14 @@ import pytest
 import torch
 
 from killick.recipes.text_rewards import (
-    Heads, Lesson, drawn_pairs, every_pair, fitted_heads, labelled, learnt, lessons,
+    Heads,
+    Lesson,
+    drawn_pairs,
+    every_pair,
+    fitted_heads,
+    labelled,
+    learnt,
+    lessons,
 )  # fmt: skip
 from killick.rewards.fit import FitConfig
 from straight import ended
@@ -18,15 +25,15 @@ FIT = FitConfig(steps=150, learning_rate=0.05, l2=0.01)
 def test_pairs_are_of_one_prompt_and_each_is_drawn_once() -> None:
     """12 prompts of 6 answers have 12 * 15 = 180 pairs; more than that cannot be asked for."""
     assert every_pair(made()) == 180
-    drawn = drawn_pairs(made(), 1000, torch.Generator().manual_seed(1))
+    drawn = drawn_pairs(made(), 1000, generator=torch.Generator().manual_seed(1))
     assert len(drawn) == 180
     assert bool((drawn.first // N == drawn.second // N).all())
     assert len({frozenset(pair) for pair in zip(drawn.first.tolist(), drawn.second.tolist(), strict=True)}) == 180
-    assert len(drawn_pairs(made(), 7, torch.Generator().manual_seed(1))) == 7
+    assert len(drawn_pairs(made(), 7, generator=torch.Generator().manual_seed(1))) == 7
 
 
 def test_labels_err_as_often_as_they_should() -> None:
-    """P(a) = sigma(kappa (gold a - gold b)): over 180 pairs within three deviations of its mean; sure at a huge kappa."""
+    """P(a) = sigma(kappa (gold a - gold b)): within three deviations of its mean; sure at a huge kappa."""
     said = made()
     sure = labelled(said, Lesson("proxy", 180), kappa=1e6, seed=0)
     assert bool((said.gold[sure.chosen] >= said.gold[sure.rejected]).all())
@@ -46,7 +53,7 @@ def test_a_head_finds_the_direction_of_gold_on_the_scale_of_the_reference() -> N
     """Mean 0, deviation 1 on its rows; the feature that never moves gets no weight that matters."""
     said = made()
     sure = labelled(said, Lesson("proxy", 180), kappa=4.0, seed=0)
-    weight, bias, loss = learnt(said.features, sure, FIT, reference=len(said.gold))
+    weight, bias, loss = learnt(said.features, sure, config=FIT, reference=len(said.gold))
     scores = said.features @ weight + bias
     assert float(scores.mean()) == pytest.approx(0, abs=1e-4)
     assert float(scores.std(correction=0)) == pytest.approx(1, abs=1e-4)
@@ -58,8 +65,8 @@ def test_rows_beyond_the_reference_teach_but_set_no_scale() -> None:
     """The same pairs with more rows behind them: the same head."""
     said = made()
     pairs = labelled(said, Lesson("proxy", 60), kappa=4.0, seed=0)
-    alone = learnt(said.features, pairs, FIT, reference=len(said.gold))
-    more = learnt(torch.cat((said.features, said.features + 50)), pairs, FIT, reference=len(said.gold))
+    alone = learnt(said.features, pairs, config=FIT, reference=len(said.gold))
+    more = learnt(torch.cat((said.features, said.features + 50)), pairs, config=FIT, reference=len(said.gold))
     assert torch.allclose(alone[0], more[0])
     assert torch.allclose(alone[1], more[1])
 
@@ -76,7 +83,7 @@ def test_every_head_is_judged_on_the_same_held_out_pairs_beside_its_ceiling() ->
     taught = lessons(100, most=180)
     assert [(each.name, each.pairs) for each in taught] == [("proxy", 100), ("other", 100), ("few", 20), ("many", 180)]
     said, held = made(), replace(made(1), texts=made().texts)
-    told, (heads, found) = ended(fitted_heads(said, held, FIT, taught=taught, kappa=1e4, seed=0, mark="test"))
+    told, (heads, found) = ended(fitted_heads(said, held, config=FIT, taught=taught, kappa=1e4, seed=0, mark="test"))
     assert told == ["4 reward models are fitted"]
     assert heads.names == list(found) == ["proxy", "other", "few", "many"]
     proxy = found["proxy"]
@@ -84,6 +91,6 @@ def test_every_head_is_judged_on_the_same_held_out_pairs_beside_its_ceiling() ->
     assert proxy["interval"][0] <= proxy["accuracy"] <= proxy["interval"][1]
     assert proxy["accuracy"] > 0.9
     assert found["many"]["correlation"] > 0.95
-    again, (found_heads, _) = ended(fitted_heads(said, held, FIT, taught=taught, kappa=1e4, seed=0, mark="test"))
+    again, (found_heads, _) = ended(fitted_heads(said, held, config=FIT, taught=taught, kappa=1e4, seed=0, mark="test"))
     assert again == []
     assert torch.equal(found_heads.weight, heads.weight)

@@ -9,7 +9,7 @@ HEAD = {"pairs": 10, "learned_accuracy": 0.9, "accuracy": 0.6, "interval": [0.5,
 POINT = {"n": 1, "kl_bound": 0.0, "proxy": 0.0, "proxy_interval": [-1, 1], "gold": 0.2, "gold_interval": [0.1, 0.3]}
 FOUND = {
     str(seed): {
-        "heads": {name: HEAD for name in ("proxy", "other", "few", "many")},
+        "heads": dict.fromkeys(("proxy", "other", "few", "many"), HEAD),
         "best_of_n": {"proxy": {"points": [POINT]}, "gold": {"points": [POINT | {"gold": 0.5}]}},
     }
     for seed in (10, 9)
@@ -17,8 +17,8 @@ FOUND = {
 
 
 def row(step: int, seed: int = 9) -> dict[str, Any]:
-    held = {"proxy": 1.0, "gold": 0.3, "gold_error": 0.02, "kl": 2.0, "distinct": 1 - step / 10, "phrase": f"a b {step}",
-            "phrase_share": 0.5, "longest": None, "longest_share": None}  # fmt: skip
+    held = {"proxy": 1.0, "gold": 0.3, "gold_error": 0.02, "kl": 2.0, "distinct": 1 - step / 10,
+            "phrase": f"a b {step}", "phrase_share": 0.5, "longest": None, "longest_share": None}  # fmt: skip
     return {"arm": "beta=0", "seed": seed, "step": step, "proxy": 1.5, "gold": 0.1, "watching_other": 1.0,
             "watching_few": 0.5, "watching_many": 1.2,
             **{f"held_{name}": None if step % 2 else value for name, value in held.items()}}  # fmt: skip

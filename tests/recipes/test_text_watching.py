@@ -24,7 +24,7 @@ def prepared() -> text.Prepared:
 @pytest.fixture
 def watch(prepared: text.Prepared) -> Watch:
     speaks, proxy = prepared.speaks, Proxy(prepared.speaks, prepared.heads)
-    return Watch(Cell("beta=0", 3, 4), speaks, letters, proxy, prepared.said.prompts, prepared.held, 2, 2)
+    return Watch(Cell("beta=0", 3, 4), "beta=0", speaks, letters, proxy, prepared.said.prompts, prepared.held, 2, 2)
 
 
 def test_what_answers_repeat_is_told_in_words() -> None:

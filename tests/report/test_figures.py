@@ -45,6 +45,10 @@ def test_one_long_arm_does_not_squeeze_the_others(tmp_path):
     assert {axes.get_xscale() for axes in figure.axes} == {"symlog"}
     assert [text.get_text() for text in figure.axes[2].get_xticklabels()] == ["0", "10"]
     assert figure.legends[0]._ncols == 2
+    # An arm that shows every tenth step only is as long as its last step says, not as its rows.
+    thin = [row for row in rows if row["arm"] == "beta=1" or row["step"] % 10 == 9]
+    (tmp_path / "metrics.jsonl").write_text(lines(thin), encoding="utf-8")
+    assert {axes.get_xscale() for axes in painted(overview(read_run(tmp_path))).axes} == {"symlog"}
     even = painted(overview(read_run(run_folder(tmp_path / "even", steps=8))))
     assert {axes.get_xscale() for axes in even.axes} == {"linear"}
     assert even.legends[0]._ncols == 3

@@ -90,7 +90,7 @@ def test_a_run_of_another_recipe_has_none_of_them(tmp_path: Path) -> None:
 def test_held_out_marks_stand_at_the_evaluations_with_their_errors(tmp_path: Path) -> None:
     picture = made(folder(tmp_path / "run"))["held-out"]
     gold = painted(picture).axes[1]
-    held = gold.containers[0]
+    held: Any = gold.containers[0]
     assert held.get_label() == "beta=0"
     assert held.lines[0].get_xdata().tolist() == [0, 6, 12, 18]
     assert picture is not None
@@ -110,8 +110,8 @@ def test_each_arm_has_a_panel_of_heads(tmp_path: Path) -> None:
 def test_the_phrase_of_the_end_is_looked_for_in_every_rollout(tmp_path: Path) -> None:
     """At step 18 all four training answers hold it (step > 4 * 3); at step 5 two of them do, at step 0 none."""
     picture = made(folder(tmp_path / "run"))["phrase"]
-    above = painted(picture).axes[0].lines[0]
-    assert [above.get_ydata()[step] for step in (0, 5, 18)] == [0, 0.5, 1]
+    shares: Any = painted(picture).axes[0].lines[0].get_ydata()
+    assert [shares[step] for step in (0, 5, 18)] == [0, 0.5, 1]
     assert picture is not None
     assert f"\u201che {RUN}\u201d in 100%" in picture.caption
 

@@ -1,5 +1,6 @@
 """One iteration's evidence, for every optimiser alike: sample, score, and compare with the reference."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -12,6 +13,9 @@ from killick.ops.logprobs import entropy
 from killick.ops.masked import masked_mean, masked_sum
 from killick.stopwatch import stopwatch
 from killick.types import NonFinite, Policy, PromptSource, Refusal, Reward, Rollout, Step, check_finite
+
+PIECE = 2**24
+"""Log-probs that are measured at once."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,13 @@ def always(_: int) -> bool:
     return True
 
 
+def in_pieces(measure: Callable[..., Tensor], *distributions: Float[Tensor, "batch time vocab"]) -> Tensor:
+    """Measure a few rows at a time: what is computed beside a wide vocabulary takes several times its memory."""
+    each = max(1, PIECE // distributions[0][:1].numel())
+    parts = zip(*(distribution.split(each) for distribution in distributions), strict=True)
+    return torch.cat([measure(*part) for part in parts])
+
+
 @torch.no_grad()
 def collect(
     state: Leashed, reward: Reward, *, prompts: PromptSource, exact: bool = True, graph: bool = False
@@ -123,8 +134,8 @@ def collect(
     check_finite("log-ratios of policy and reference are", log_ratio, step=step)
     kl, spread = None, None
     if exact and full is not None and reference_full is not None:
-        kl = masked_sum(exact_kl(full, reference_full), rollout.mask, dim=1)
+        kl = masked_sum(in_pieces(exact_kl, full, reference_full), rollout.mask, dim=1)
         check_finite("exact KL is", kl, step=step)
-        spread = float(masked_mean(entropy(full), rollout.mask))
+        spread = float(masked_mean(in_pieces(entropy, full), rollout.mask))
     stopwatch.lap("reference")
     return Collected(rollout, scores, old, log_ratio, kl, spread)

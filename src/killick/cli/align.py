@@ -3,13 +3,13 @@
 import os
 import shlex
 from contextlib import closing
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from killick.flags import settings
+from killick.flags import gathered, settings
 
 if TYPE_CHECKING:
     from killick.recipes.align_config import Config
@@ -38,11 +38,14 @@ def align(given: list[str]) -> None:
     from killick.recipes import align as recipe
     from killick.recipes.align_config import Config
     from killick.recipes.align_start import contents, measured, resolved
+    from killick.recipes.fetching import found
     from killick.rundir.folder import RunFolder
 
     torch.set_num_threads(1)
-    options: Any = settings("align", command(Config), given=given, about=ABOUT, known=known(Config))
-    config = resolved(options.config)
+    options: Any = settings(
+        "align", command(Config), given=gathered(given, "--reward"), about=ABOUT, known=known(Config)
+    )
+    config = resolved(replace(options.config, model=str(found(options.config.model))))
     out: Path | None = options.out
     begun = out is not None and (out / "config.json").exists()
     workers = config.workers or os.cpu_count() or 1

@@ -30,6 +30,7 @@ def sampled(options: BestOf, given: Sequence[str]) -> None:
     import torch
 
     from killick.recipes.best_of_sampling import Sampler
+    from killick.recipes.fetching import found
     from killick.recipes.prompts import read_prompts
     from killick.rundir.folder import RunFolder
 
@@ -39,7 +40,7 @@ def sampled(options: BestOf, given: Sequence[str]) -> None:
     if options.ns and max(options.ns) > how.n:
         raise Refusal(f"--ns goes to {max(options.ns)}, but each prompt gets only {how.n} answers; raise --n.")
     reward, gold = loaded(options)
-    sampler = Sampler(Path(str(options.model)), read_prompts(Path(str(options.prompts))), how)
+    sampler = Sampler(found(str(options.model)), read_prompts(Path(str(options.prompts))), how)
     with closing(RunFolder(options.out, "best-of", config(options, how))) as folder:
         print(f"Run folder: {folder.path}", flush=True)
         again = shlex.join(["killick", "best-of", *given])
@@ -70,10 +71,11 @@ def loaded(options: BestOf) -> tuple["TextScore", "TextScore | None"]:
 def config(options: BestOf, how: "Sampling") -> dict[str, Any]:
     """What the folder's files depend on."""
     from killick.recipes.contents import digests
+    from killick.recipes.fetching import found
 
-    specs = {"model": str(options.model), "prompts": str(options.prompts), "gold": options.gold or ""}
+    specs = {"model": str(found(str(options.model))), "prompts": str(options.prompts), "gold": options.gold or ""}
     specs |= {f"reward {spec}": spec for spec in options.reward}
-    named = {"model": specs["model"], "prompts": specs["prompts"], "reward": options.reward, "gold": options.gold}
+    named = {"model": str(options.model), "prompts": specs["prompts"], "reward": options.reward, "gold": options.gold}
     return named | asdict(how) | {"content": digests(specs)}
 
 

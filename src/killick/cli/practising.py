@@ -5,6 +5,7 @@ Nothing is loaded or computed before somebody asks for it; then it is kept.
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from threading import Lock
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from killick.models.asking import Answer, Asking, Question, Unread, marked
@@ -12,9 +13,12 @@ from killick.models.words import SPECIAL
 from killick.recipes.brand_preferences import Speaker, preference_rows, preferences, speaker
 from killick.recipes.brand_served import NAME, text_reward
 from killick.refusal import Refusal
-from killick.web.practice import Practice
+from killick.web.practice import Judge, Practice, Speak
 from killick.worlds.brand import chat, described, review
 
+CHAT = "tiny-gpt-chat"
+TAKEN = (CHAT, "reviewer", NAME)
+"""Names that a person's own models cannot have."""
 SEED = 0
 """Of the pairs and of the reward head: the one that `killick run brand` begins with."""
 
@@ -49,11 +53,18 @@ def outcome(stage: Generator[object, None, Made]) -> Made:
             return made
 
 
-def offers(speaks: Callable[[], Speaker] = speaker) -> Practice:
-    """The brand's practice.
+def offers(
+    speaks: Callable[[], Speaker] = speaker,
+    *,
+    models: Mapping[str, Speak] = MappingProxyType({}),
+    rewards: Mapping[str, Judge] = MappingProxyType({}),
+) -> Practice:
+    """The brand's practice, and beside it a person's own models.
 
     Args:
         speaks: gives the chat model.
+        models: language models by name.
+        rewards: reward models by name.
     """
     model = Once(speaks)
 
@@ -72,7 +83,8 @@ def offers(speaks: Callable[[], Speaker] = speaker) -> Practice:
     def by_head(prompts: Sequence[str], texts: Sequence[str]) -> list[float | Unread]:
         return head().each(prompts, texts)
 
-    return Practice(Once(rows), {"tiny-gpt-chat": answers}, {"reviewer": reviewer, NAME: by_head})
+    brand: dict[str, Judge] = {"reviewer": reviewer, NAME: by_head}
+    return Practice(Once(rows), {CHAT: answers, **models}, {**brand, **rewards})
 
 
 def reviewer(prompts: Sequence[str], answers: Sequence[str]) -> list[float | Unread]:

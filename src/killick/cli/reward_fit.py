@@ -15,7 +15,9 @@ from killick.preferences.formats.forms import FormName
 from killick.refusal import Refusal
 
 if TYPE_CHECKING:
+    from killick.recipes.reward_files import HeadConfig
     from killick.recipes.reward_sources import Source
+    from killick.recipes.reward_trained import TrainedConfig
 
 ABOUT = """Learn from people's judgements which answers they prefer.
 
@@ -29,6 +31,8 @@ one output, and its folder opens in transformers (AutoModelForSequenceClassifica
 deviation 1 over the answers that were learned from.
 
 --train head fits a linear head to the frozen model's states: each answer is read once, then the fit takes seconds.
+--train top goes on from there with the last --train-layers layers over a frozen trunk, --train full with all weights;
+the part to choose by says when to stop, and whether that was better than the head alone.
 
 With --from-store the judgements are labels of killick label: add --model DIR for a reward on text, or --world W for the
 own reward model of a world whose samples were labelled (arithmetic, emphasis, answers). There accuracy is told beside
@@ -41,11 +45,15 @@ class Fit:
 
     Attributes:
         prefs: a preference file.
-        model: folder of the language model to build on.
+        model: folder of the language model to build on, or the name of one that was fetched (smollm2).
         out: a new folder for the reward model. Of a world: without it nothing is kept.
         from_store: labels in place of a file: an SQLite file or a postgresql:// URL, as killick label keeps them.
         world: whose samples were labelled: arithmetic, emphasis or answers.
-        train: what learns: a head on frozen states.
+        train: what learns: a head on frozen states, the top layers too, or everything.
+        train_layers: how many layers at the top learn, with --train top (Llama, SmolLM, Mistral, Qwen2, Qwen3).
+        epochs: passes over the pairs, with --train top or full.
+        batch: rankings (or single pairs) a step, with --train top or full.
+        learning_rate: with --train top (5e-5 without) or full (1e-5).
         l2: decay of the head; without, the validation part chooses.
         centre: pull on the sum of a pair's scores towards 0.
         members: heads of an ensemble on one trunk, each fitted to prompts drawn with replacement; the model's own head
@@ -68,7 +76,11 @@ class Fit:
     out: Path | None = None
     from_store: str | None = None
     world: str | None = None
-    train: Literal["head"] = "head"
+    train: Literal["head", "top", "full"] = "head"
+    train_layers: int = 6
+    epochs: float = 2.0
+    batch: int = 16
+    learning_rate: float | None = None
     l2: float | None = None
     centre: float = 0.01
     members: int = 1
@@ -111,7 +123,9 @@ def fit(given: list[str]) -> None:
     if asked.world is not None and asked.from_store is not None:
         fit_world(asked.from_store, asked.world, out=asked.out, seed=asked.seed)
     elif asked.model is not None and asked.out is not None:
-        fit_text(asked, asked.model, out=asked.out)
+        from killick.recipes.fetching import found
+
+        fit_text(asked, found(asked.model), out=asked.out)
 
 
 def fit_text(asked: Fit, model: Path, *, out: Path) -> None:
@@ -119,18 +133,19 @@ def fit_text(asked: Fit, model: Path, *, out: Path) -> None:
     import torch
 
     from killick.models.judging import PretrainedReward
+    from killick.recipes.fetching import found as found_model
     from killick.recipes.reward_data import Reading, judge_rows
-    from killick.recipes.reward_files import HeadConfig, check_out, fit_head, save
+    from killick.recipes.reward_files import check_out, fit_head, save
+    from killick.recipes.reward_trained import fit_trained, forget
     from killick.recipes.settings import find_device
 
     torch.set_num_threads(1)
-    config = HeadConfig(l2=asked.l2, centre=asked.centre, members=asked.members, seed=asked.seed)
-    config.validate()
+    head, layers = configs(asked)
     check_out(out)
     device = find_device(asked.device)
     found = source(asked)
     judge = PretrainedReward.begin(
-        model, limit=asked.max_length, time=asked.answer_length, dtype=getattr(torch, asked.dtype),
+        found_model(model), limit=asked.max_length, time=asked.answer_length, dtype=getattr(torch, asked.dtype),
         chat={"auto": None, "on": True, "off": False}[asked.chat],
     ).to(device)  # fmt: skip
     reading = Reading(
@@ -138,11 +153,43 @@ def fit_text(asked: Fit, model: Path, *, out: Path) -> None:
     )
     judged = judge_rows(found.placed, judge.texts, reading=reading)
     print("\n".join(before_lines(found, judged, asked=asked)), flush=True)
-    facts = watched(fit_head(judge, judged, config=config))
+    work = (
+        fit_head(judge, judged, config=head)
+        if layers is None
+        else (fit_trained(judge, judged, config=layers, head=head, out=out))
+    )
+    try:
+        facts = watched(work)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("What was done is kept: the same command goes on from there.") from None
     facts = described(asked, found, judge=judge) | facts | ceiling_facts_of(found)
     facts["left_out"] = dict(found.left)
     save(judge, out, facts=facts, learned=judged.learned)
+    forget(out)
     print("\n".join(after_lines(facts, out=out, asked=asked)))
+
+
+def configs(asked: Fit) -> tuple["HeadConfig", "TrainedConfig | None"]:
+    """Settings of the head, and of the layers where some are trained.
+
+    Raises:
+        Refusal: where they cannot be, or do not go together.
+    """
+    from killick.recipes.reward_files import HeadConfig
+    from killick.recipes.reward_trained import TrainedConfig
+
+    head = HeadConfig(l2=asked.l2, centre=asked.centre, members=asked.members, seed=asked.seed)
+    head.validate()
+    if asked.train == "head":
+        return head, None
+    if asked.members > 1:
+        raise Refusal(f"--members makes heads on one frozen trunk; it goes with --train head, not {asked.train}.")
+    layers = TrainedConfig(
+        asked.train, asked.train_layers, epochs=asked.epochs, batch=asked.batch, learning_rate=asked.learning_rate,
+        centre=asked.centre, seed=asked.seed,
+    )  # fmt: skip
+    layers.validate()
+    return head, layers
 
 
 def source(asked: Fit) -> "Source":
@@ -221,5 +268,5 @@ def after_lines(facts: dict[str, Any], *, out: Path, asked: Fit) -> list[str]:
         f"{few}{ties}; {facts['learned_accuracy']:.3f} on those that it learned from",
         ceiling_line(facts),
         f"The reward model is in {out}{members}.",
-        f"Before anything is optimised against it:  killick reward exam {out} {prefs}",
+        f"Before anything is optimised against it:  killick reward exam {out} {prefs} --policy {asked.model}",
     ]

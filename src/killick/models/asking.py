@@ -80,16 +80,7 @@ class Asking:
 
     def __call__(self, questions: Sequence[Question]) -> list[list[Answer] | Refusal]:
         """Answers to each question in their order, or why there are none."""
-        found: list[list[Answer] | Refusal] = [self.refusal(question) or [] for question in questions]
-        groups: dict[tuple[float, int], list[int]] = {}
-        for place, question in enumerate(questions):
-            if not isinstance(found[place], Refusal):
-                groups.setdefault((question.temperature, question.tokens), []).append(place)
-        for places in groups.values():
-            answers = self.sampled([questions[place] for place in places])
-            for place in places:
-                found[place] = [next(answers) for _ in range(questions[place].n)]
-        return found
+        return in_groups(questions, refusal=self.refusal, sampled=self.sampled)
 
     def refusal(self, question: Question) -> Refusal | None:
         """Why a question cannot be asked."""
@@ -116,6 +107,31 @@ class Asking:
             rollout.responses.tolist(), rollout.lengths.tolist(), rollout.finished.tolist(), strict=True
         ):
             yield Answer(self.decode(tokens[: length - ended]), ended)
+
+
+def in_groups(
+    questions: Sequence[Question],
+    *,
+    refusal: Callable[[Question], Refusal | None],
+    sampled: Callable[[list[Question]], Iterator[Answer]],
+) -> list[list[Answer] | Refusal]:
+    """Answers to each question in their order, or why there are none; those of one temperature and budget together.
+
+    Args:
+        questions: asked at the same time.
+        refusal: why a question cannot be asked.
+        sampled: answers to questions of one temperature and budget, in the order of the questions.
+    """
+    found: list[list[Answer] | Refusal] = [refusal(question) or [] for question in questions]
+    groups: dict[tuple[float, int], list[int]] = {}
+    for place, question in enumerate(questions):
+        if not isinstance(found[place], Refusal):
+            groups.setdefault((question.temperature, question.tokens), []).append(place)
+    for places in groups.values():
+        answers = sampled([questions[place] for place in places])
+        for place in places:
+            found[place] = [next(answers) for _ in range(questions[place].n)]
+    return found
 
 
 def marked(texts: Mapping[str, str], marks: Sequence[str]) -> Unread | None:

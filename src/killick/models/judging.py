@@ -16,9 +16,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from killick.models.encoding import encode_texts
-from killick.models.pretrained import quietly
+from killick.models.pretrained import quietly, read_model, several
 from killick.models.prompting import PromptSet
 from killick.models.texts import Prompt, Texts
+from killick.models.top_reader import TopReader
+from killick.models.trunk import Trunk
 from killick.types import Refusal, Rollout
 
 LIMIT = 1024
@@ -76,6 +78,7 @@ class PretrainedReward(nn.Module):
         if head.out_features != 1:
             raise Refusal(f"A reward model has one label; this one has {head.out_features}.")
         self.model, self.texts = model.eval(), texts
+        self.reader: TopReader | None = None
         self.register_buffer("members", None)
         context = getattr(model.config.get_text_config(), "max_position_embeddings", LIMIT)
         kept = getattr(model.config, "killick", None) or {}
@@ -103,7 +106,7 @@ class PretrainedReward(nn.Module):
         model, missing = opened(folder, dtype)
         if missing:
             raise Refusal(
-                f"{folder} lacks the weights {', '.join(missing)}; with fresh ones in their place its scores are noise."
+                f"{folder} lacks the weights {several(missing)}; with fresh ones in their place its scores are noise."
             )
         kept = getattr(model.config, "killick", None) or {}
         texts = Texts.load(folder, chat=kept.get("chat"))
@@ -128,7 +131,7 @@ class PretrainedReward(nn.Module):
         """
         model, missing = opened(folder, dtype, num_labels=1)
         if rest := [name for name in missing if name != "score.weight"]:
-            raise Refusal(f"{folder} lacks the weights {', '.join(rest)}; a model with fresh ones is noise.")
+            raise Refusal(f"{folder} lacks the weights {several(rest)}; a model with fresh ones is noise.")
         model.config.killick = None
         found = cls(model, Texts.load(folder, chat=chat), limit=limit, time=time)
         nn.init.zeros_(model.score.weight)
@@ -152,16 +155,30 @@ class PretrainedReward(nn.Module):
             prompts, answers, texts=self.texts, limit=self.limit, time=self.time, closing=self.closing
         ).rollout
 
+    def on(self, trunk: Trunk) -> "PretrainedReward":
+        """Stand on a policy's trunk: read the states that it remembers, and give up the bottom layers of one's own.
+
+        Scores are then computed in the trunk's type: in bfloat16 they are its rounding away from those of the folder.
+
+        Raises:
+            Refusal: where this model's bottom layers are not the trunk's.
+        """
+        self.reader = TopReader(trunk, self.model)
+        return self
+
     def pooled(self, rollout: Rollout) -> Float[Tensor, "batch hidden"]:
         """The state after the last real token of each row, with gradient; rows of any width, padded on either side."""
         ids = torch.cat((rollout.prompts, rollout.responses), 1)
         mask = torch.cat((rollout.prompt_mask, rollout.mask), 1)
         if not bool(rollout.mask.any(1).all()):
             raise Refusal("A response without a token has no last token to be scored at.")  # O-07
-        places = (mask.long().cumsum(1) - 1).clamp(min=0)
-        states = self.model.base_model(
-            ids, attention_mask=mask.long(), position_ids=places, use_cache=False
-        ).last_hidden_state
+        if self.reader is not None:
+            states = self.reader(rollout)
+        else:
+            places = (mask.long().cumsum(1) - 1).clamp(min=0)
+            states = self.model.base_model(
+                ids, attention_mask=mask.long(), position_ids=places, use_cache=False
+            ).last_hidden_state
         last = (mask * torch.arange(1, mask.shape[1] + 1, device=mask.device)).amax(1) - 1
         return states[torch.arange(len(ids), device=ids.device), last]
 
@@ -233,21 +250,14 @@ def opened(folder: Path, dtype: torch.dtype, **settings: Any) -> tuple[Any, list
         Refusal: where there is none.
     """
     try:
-        from transformers import AutoConfig, AutoModelForSequenceClassification
+        from transformers import AutoModelForSequenceClassification
     except ImportError as error:
         raise Refusal("A reward model needs transformers; install killick[hf].") from error
     if not (folder / "config.json").is_file():
         raise Refusal(f"{folder} is no folder of a model (it has no config.json).")
-    try:
-        with quietly():
-            config = AutoConfig.from_pretrained(folder, local_files_only=True, **settings)
-            loaded: Any = AutoModelForSequenceClassification.from_pretrained(
-                folder, config=config, dtype=dtype, local_files_only=True, output_loading_info=True
-            )
-    except Exception as error:  # a damaged file may raise anything
-        said = " ".join(str(error).split())[:200]
-        raise Refusal(f"{folder} cannot be read as a reward model: {said}") from error
-    return loaded[0], sorted(loaded[1]["missing_keys"])
+    return read_model(
+        AutoModelForSequenceClassification, folder, kind="a model that can judge", dtype=dtype, **settings
+    )
 
 
 def read_members(path: Path, *, width: int) -> Float[Tensor, "member hidden"]:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from killick.models.decoding import Distribution, decode, score, sequence
 from killick.models.layers import run, unlike
 from killick.models.stack import check_fits, sample, stack_of
+from killick.ops.logprobs import Draws
 from killick.types import Prompts, Refusal, Rollout, Vocabulary
 
 
@@ -77,21 +78,53 @@ def open_causal(folder: Path, *, dtype: torch.dtype | None = None) -> Any:
         raise Refusal(f"{folder} is no folder of a causal language model: there is no such folder.")
     if judge := [name for name in architectures(folder) if name.endswith("ForSequenceClassification")]:
         raise Refusal(f"{folder} holds a model that judges ({judge[0]}), not one that speaks.")
+    model, missing = read_model(
+        AutoModelForCausalLM, folder, kind="a causal language model", dtype="auto" if dtype is None else dtype
+    )
+    if missing:
+        raise Refusal(
+            f"{folder} lacks the weights {several(missing)}; a model with fresh ones in their place is noise."
+        )
+    return model.eval()
+
+
+def read_model(auto: Any, folder: Path, *, kind: str, **settings: Any) -> tuple[Any, list[str]]:
+    """The model of a folder, and the weights that the folder lacks; nothing is fetched, no pickle is opened (O-46).
+
+    A head of another size than is asked for (`score.weight`) counts as lacking.
+
+    Args:
+        auto: which of the library's classes opens it.
+        folder: with `config.json` and safetensors.
+        kind: what it ought to be, in words.
+        settings: for `from_pretrained`.
+
+    Raises:
+        Refusal: where the folder holds no such model, or a damaged one.
+    """
     try:
         with quietly():
-            loaded: Any = AutoModelForCausalLM.from_pretrained(
-                folder, dtype="auto" if dtype is None else dtype, local_files_only=True, output_loading_info=True,
-                use_safetensors=True,
+            loaded: Any = auto.from_pretrained(
+                folder, local_files_only=True, output_loading_info=True, use_safetensors=True,
+                ignore_mismatched_sizes=True, **settings,
             )  # fmt: skip
     except SafetensorError as error:
         raise Refusal(f"The weights in {folder} are damaged ({error}).") from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Refusal(f"{folder} is no folder of a causal language model: {first_sentence(error)}") from error
+    except Exception as error:  # a damaged file may raise anything
+        raise Refusal(f"{folder} is no folder of {kind}: {first_sentence(error)}") from error
     model, found = loaded
-    if found["missing_keys"]:
-        missing = ", ".join(sorted(found["missing_keys"])[:5])
-        raise Refusal(f"{folder} lacks the weights {missing}; a model with fresh ones in their place is noise.")
-    return model.eval()
+    sizes = {name: (list(there), list(due)) for name, there, due in found["mismatched_keys"]}
+    missing = set(found["missing_keys"]) | (sizes.keys() & {"score.weight"})
+    for name in sorted(sizes.keys() - missing):
+        there, due = sizes[name]
+        raise Refusal(f"The weights in {folder} do not fit its config.json: {name} is {there}, not {due}.")
+    return model, sorted(missing)
+
+
+def several(names: Sequence[str]) -> str:
+    """The first five names, and how many more there are."""
+    rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + rest
 
 
 def architectures(folder: Path) -> list[str]:
@@ -172,8 +205,8 @@ class PretrainedPolicy(nn.Module):
         """
         write_folder(self.model, folder, dtype=self.compute, texts=texts)
 
-    def sample(self, prompts: Prompts, n: int, generator: torch.Generator) -> Rollout:
-        """Draw `n` responses to each prompt; the rows of one prompt stand together."""
+    def sample(self, prompts: Prompts, n: int, generator: Draws) -> Rollout:
+        """Draw `n` responses to each prompt, which stand together; from one stream, or from one for each response."""
         check_fits(self.model, prompts, time=self.vocabulary.time)
         if self.by_hand:
             with torch.no_grad():
@@ -241,9 +274,10 @@ def write_folder(
         tensors.pop("lm_head.weight", None)
     before = model.config.dtype
     try:
-        model.config.dtype = dtype
         with quietly():
             model.save_pretrained(folder, state_dict=tensors)
+        model.config.dtype = dtype  # the library writes the type that the weights are kept in, not that of the file
+        model.config.save_pretrained(folder)
     finally:
         model.config.dtype = before
     if texts is not None:

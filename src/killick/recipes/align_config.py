@@ -20,7 +20,8 @@ class Config:
     """Settings of `killick align`.
 
     Args:
-        model: folder of the language model, in the form of transformers; it is the reference, too.
+        model: folder of the language model, in the form of transformers, or the name of one that was fetched (smollm2);
+            it is the reference, too.
         reward: what the policy is optimised for: a reward folder, module:function, a URL; several are added up.
         prompts: file with prompts: JSONL, CSV, Parquet, a preference file, or text with one prompt a line.
         beta: the leash: reward units per nat of KL; several are arms, side by side. 0 takes it off.

@@ -34,7 +34,10 @@ class Seen:
 class Resumable(Protocol):
     """The state of a loop that can be put down and taken up."""
 
-    step: int
+    @property
+    def step(self) -> int:
+        """How many steps have been made."""
+        ...
 
     def state_dict(self) -> dict[str, Any]:
         """All that changes, as tensors and plain types."""

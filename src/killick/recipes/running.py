@@ -17,7 +17,7 @@ from killick.stopwatch import stopwatch
 from killick.types import Refusal
 
 EVERY = 20
-"""Steps between two states on disk; a long cell of cheap steps keeps a twentieth of its length between them."""
+"""Steps between two states on disk; a long cell of cheap steps keeps a tenth of its length between them."""
 PATIENCE = 60.0
 """Seconds of dear steps after which a state is put down all the same."""
 
@@ -53,7 +53,7 @@ def guarded(recipe: ModuleType, config: Any, *, cell: Cell, folder: Path) -> Gen
         kept = checkpoints(folder, cell.name)
         sweep(kept)
         yield from restore(state, kept)
-        every = max(EVERY, cell.steps // 20)
+        every = max(EVERY, cell.steps // 10)
         stopwatch.lap("set-up")
         with (
             closing(CellLedger(cell_file(folder, cell.name), state.step)) as ledger,

@@ -14,7 +14,7 @@ from killick.algorithms.ppo_config import PPOConfig
 from killick.models.prompting import PromptSet
 from killick.models.trunk import TopValue
 from killick.recipes import text_tables
-from killick.recipes.cells import Begun, Cell, Resumable, Seen
+from killick.recipes.cells import Begun, Cell, Seen
 from killick.recipes.claims import judge
 from killick.recipes.fetching import found as model_folder
 from killick.recipes.ledger import Note, Row, arm_name, ledger_row
@@ -55,7 +55,7 @@ class Config:
         time: tokens of an answer at most.
         spoken: tokens that may be said, the most probable printable ones; the end token comes on top.
         temperature: of policy and reference alike.
-        train_layers: at the top of the model, that PPO trains; the rest is a trunk, whose states the reward model reads.
+        train_layers: at the top of the model, that PPO trains; the reward model reads the states below them.
         kappa: 1 / noise of a label, per unit of gold; P(a wins) = sigma(kappa (gold a - gold b)).
         device: auto takes a GPU where there is one.
         workers: processes at once; 0 takes one a core.
@@ -84,7 +84,12 @@ class Config:
     workers: int = 0
     fit: FitConfig = FitConfig(steps=200, learning_rate=5e-3, l2=0.1)
     ppo: PPOConfig = PPOConfig(
-        iterations=25, batch=64, epochs=2, minibatches=2, learning_rate=3e-4, value_learning_rate=3e-3,
+        iterations=25,
+        batch=64,
+        epochs=2,
+        minibatches=2,
+        learning_rate=3e-4,
+        value_learning_rate=3e-3,
         adam_betas=(0.9, 0.95),
     )
 
@@ -127,7 +132,9 @@ class Config:
         self.fit.validate()
         self.ppo.validate()
         if self.ppo.level == "sequence" or self.ppo.ptx_coefficient:
-            raise Refusal("This recipe has a critic and no demonstrations: leave --ppo.level and --ppo.ptx-coefficient.")
+            raise Refusal(
+                "This recipe has a critic and no demonstrations: leave --ppo.level and --ppo.ptx-coefficient."
+            )
         folder = model_folder(self.model)
         if not (folder / "config.json").is_file():
             raise Refusal(f"--model {self.model} is no model folder; killick models get smollm2 fetches one.")
@@ -174,13 +181,14 @@ def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Prepared, 
     gold = load_score(config.gold, flag="--gold")
     said = yield from answers(speaks, learnt, n=config.n, seed=seed, part="learnt", gold=gold)
     held = yield from answers(speaks, held_out, n=config.pool, seed=seed, part="held-out", gold=gold)
-    mark = {"model": speaks.mark, "gold": config.gold, "layers": config.train_layers, "spoken": speaks.settings["spoken"],
-            "answers": [config.learnt, config.n, config.held_out, config.pool, config.time, config.temperature]}  # fmt: skip
+    sizes = [config.learnt, config.n, config.held_out, config.pool, config.time, config.temperature]
+    mark = {"model": speaks.mark, "gold": config.gold, "layers": config.train_layers, "answers": sizes,
+            "spoken": speaks.settings["spoken"]}  # fmt: skip
     heads, found_heads = yield from fitted_heads(
-        said, held, config.fit, taught=lessons(config.pairs, most=config.most_pairs()), kappa=config.kappa, seed=seed,
-        mark=mark,
+        said, held, config=config.fit, taught=lessons(config.pairs, most=config.most_pairs()), kappa=config.kappa,
+        seed=seed, mark=mark,
     )  # fmt: skip
-    found = {
+    found: dict[str, Any] = {
         "gold": config.gold,
         "coverage": coverage,
         "heads": found_heads,
@@ -201,20 +209,24 @@ def begin(config: Config, cell: Cell, *, prepared: Prepared) -> Begun:
     """PPO of one cell, not yet moved."""
     speaks = prepared.speaks
     beta = {arm_name(beta): beta for beta in config.betas}.get(cell.arm, 0.0)
-    generator = stage_generator(cell.seed, f"text ppo {cell.arm}", device=config.device)
+    # The arm that is labelled on draws as the one without: until its first refit the two are one run.
+    generator = stage_generator(cell.seed, f"text ppo {arm_name(beta)}", device=config.device)
     critic = TopValue(speaks.trunk, generator).to(config.device)
     state = PPOState(speaks.policy(), speaks.reference, critic, config.ppo, generator, Leash(beta))
     proxy = Proxy(speaks, prepared.heads)
     learnt = PromptSet(drawn(LEARNT, config.learnt), speaks.texts, limit=10**6)
     gold = load_score(config.gold, flag="--gold")
-    watch = Watch(cell, speaks, gold, proxy, learnt, prepared.held, config.samples, config.every)
+    watch = Watch(
+        cell, arm_name(beta), speaks, gold=gold, proxy=proxy, learnt=learnt, held=prepared.held, samples=config.samples,
+        every=config.every,
+    )  # fmt: skip
     if cell.arm != RELABELLED:
         return state, seen(watch, state)
     relabelled = Relabelled(state, proxy, prepared.said, fit=config.fit, kappa=config.kappa, pairs=config.pairs)
-    return relabelled, seen(watch, state, relabelled)
+    return relabelled, seen(watch, state, relabelled=relabelled)
 
 
-def seen(watch: Watch, state: PPOState, relabelled: Relabelled | None = None) -> Iterator[Seen]:
+def seen(watch: Watch, state: PPOState, *, relabelled: Relabelled | None = None) -> Iterator[Seen]:
     """The cell's steps with gold beside them, and an evaluation now and then."""
     steps = ppo(state, watch.proxy, prompts=watch.asked)
     while state.step < state.config.iterations:
@@ -223,6 +235,8 @@ def seen(watch: Watch, state: PPOState, relabelled: Relabelled | None = None) ->
         if relabelled is not None and now and not now % watch.every:
             relabelled.refit(watch.cell.seed, now)
         step = next(steps)
+        for optimiser in (state.optimiser, state.value_optimiser):
+            optimiser.zero_grad()  # gradients would only take memory until the next update
         own, told, gold = watch.told(now, step.rollout)
         if relabelled is not None:
             relabelled.take(step.rollout, gold)

@@ -93,8 +93,10 @@ def took_over(rows: Sequence[Row], _: Found) -> float:
     return [float(row["held_phrase_share"] or 0) for row in rows if row["held_gold"] is not None][-1]
 
 
-def of_arm(id: str, arm: str, text: str, *, source: str, band: tuple[float, float | None, float | None], unit: str,
-           measure: Measure) -> Claim:  # fmt: skip
+def of_arm(
+    id: str, arm: str, *, text: str, source: str, band: tuple[float, float | None, float | None], unit: str,
+    measure: Measure,
+) -> Claim:  # fmt: skip
     """A claim about an arm that went far enough; the band is expected, low, high."""
     return Claim(id, arm, text, source, *band, unit, ended(measure))
 
@@ -111,25 +113,26 @@ CLAIMS = [
           chosen("gold", "gold")),
     Claim("best-of-turn", None, "n of the best gold up to 64", "does not turn down by 64", 64, 32, None, "answers",
           turning_point),
-    of_arm("free-proxy", FREE, "the proxy at rollout 15, beyond any best-of-64", source="3.9", band=(3.9, 2.0, None),
-           unit="deviations", measure=around("proxy", 15)),
-    of_arm("free-kl", FREE, "KL at rollout 15", source="54", band=(54, 27, 108), unit="nats", measure=around("kl", 15)),
-    of_arm("free-gain", FREE, "held-out gold first rises by", source=".19 to .43", band=(0.24, 0.08, None), unit="gold",
-           measure=gained),
-    of_arm("free-lost", FREE, "share of that gain lost at the end", source="all and more: .43 to -.03",
+    of_arm("free-proxy", FREE, text="the proxy at rollout 15, beyond any best-of-64", source="3.9",
+           band=(3.9, 2.0, None), unit="deviations", measure=around("proxy", 15)),
+    of_arm("free-kl", FREE, text="KL at rollout 15", source="54", band=(54, 27, 108), unit="nats",
+           measure=around("kl", 15)),
+    of_arm("free-gain", FREE, text="held-out gold first rises by", source=".19 to .43", band=(0.24, 0.08, None),
+           unit="gold", measure=gained),
+    of_arm("free-lost", FREE, text="share of that gain lost at the end", source="all and more: .43 to -.03",
            band=(1.9, 0.5, None), unit="share", measure=lost),
-    of_arm("free-gold", FREE, "held-out gold at rollout 18", source="-.03; second seed .14", band=(-0.03, -0.25, 0.19),
-           unit="gold", measure=evaluated_at(LEAST)),
-    of_arm("free-apart", FREE, "proxy above a head with other labels, at the end", source="3.9 against 1.4",
+    of_arm("free-gold", FREE, text="held-out gold at rollout 18", source="-.03; second seed .14",
+           band=(-0.03, -0.25, 0.19), unit="gold", measure=evaluated_at(LEAST)),
+    of_arm("free-apart", FREE, text="proxy above a head with other labels, at the end", source="3.9 against 1.4",
            band=(2.5, 1.0, None), unit="deviations", measure=apart),
-    of_arm("free-distinct", FREE, "three-word runs that are different, at the end", source=".97 falls to .13",
+    of_arm("free-distinct", FREE, text="three-word runs that are different, at the end", source=".97 falls to .13",
            band=(0.13, None, 0.35), unit="share", measure=column("distinct", last=3)),
-    of_arm("free-phrase", FREE, "held-out answers that hold one phrase", source="nearly every answer",
+    of_arm("free-phrase", FREE, text="held-out answers that hold one phrase", source="nearly every answer",
            band=(0.9, 0.5, None), unit="share", measure=took_over),
-    of_arm("leashed-gold", LEASHED, "held-out gold at the end", source=".615; second seed .48",
+    of_arm("leashed-gold", LEASHED, text="held-out gold at the end", source=".615; second seed .48",
            band=(0.615, 0.45, 0.78), unit="gold", measure=at_end),
-    of_arm("leashed-kept", LEASHED, "share of its gain kept at the end", source="all of it", band=(1.0, 0.75, None),
-           unit="share", measure=kept),
-    of_arm("leashed-kl", LEASHED, "KL at the end", source="10 to 12", band=(11, 5.5, 22), unit="nats",
+    of_arm("leashed-kept", LEASHED, text="share of its gain kept at the end", source="all of it",
+           band=(1.0, 0.75, None), unit="share", measure=kept),
+    of_arm("leashed-kl", LEASHED, text="KL at the end", source="10 to 12", band=(11, 5.5, 22), unit="nats",
            measure=column("kl", last=3)),
 ]  # fmt: skip

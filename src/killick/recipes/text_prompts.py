@@ -16,13 +16,15 @@ BEGINNINGS = (
     "On the way home from the {noun} we all",
 )
 """Of unequal length, and each in the middle of a sentence that may go well or badly."""
-LEARNT = tuple(
-    "concert hotel restaurant museum park beach market school library hospital theater church festival wedding party "
-    "zoo gym airport station farm castle garden lake forest".split()  # noqa: SIM905
-)
-HELD_OUT = tuple(
-    "mountain island bakery bookstore stadium circus mall village city cinema exhibition parade picnic palace".split()  # noqa: SIM905
-)
+LEARNT = (
+    "concert", "hotel", "restaurant", "museum", "park", "beach", "market", "school", "library", "hospital", "theater",
+    "church", "festival", "wedding", "party", "zoo", "gym", "airport", "station", "farm", "castle", "garden", "lake",
+    "forest",
+)  # fmt: skip
+HELD_OUT = (
+    "mountain", "island", "bakery", "bookstore", "stadium", "circus", "mall", "village", "city", "cinema", "exhibition",
+    "parade", "picnic", "palace",
+)  # fmt: skip
 
 
 def drawn(nouns: tuple[str, ...], count: int) -> list[str]:

@@ -96,5 +96,5 @@ class Relabelled:
         every = Preference.hard(
             self.said.rollout, torch.cat((old.chosen, self.chosen)), torch.cat((old.rejected, self.rejected))
         )
-        weight, bias, _ = learnt(torch.cat((self.said.features, self.features)), every, self.fit, reference=base)
+        weight, bias, _ = learnt(torch.cat((self.said.features, self.features)), every, config=self.fit, reference=base)
         self.proxy.heads, self.fresh = self.proxy.heads.replaced(weight, bias), len(self.gold)

@@ -107,7 +107,7 @@ def every_pair(said: Answers) -> int:
     return len(said.prompts) * said.n * (said.n - 1) // 2
 
 
-def drawn_pairs(said: Answers, count: int, generator: torch.Generator) -> Comparison:
+def drawn_pairs(said: Answers, count: int, *, generator: torch.Generator) -> Comparison:
     """Pairs of answers to one prompt, each once at most; fewer where there are not so many."""
     first, second = torch.triu_indices(said.n, said.n, 1)
     start = said.n * torch.arange(len(said.prompts))[:, None]
@@ -119,7 +119,7 @@ def drawn_pairs(said: Answers, count: int, generator: torch.Generator) -> Compar
 def labelled(said: Answers, lesson: Lesson, *, kappa: float, seed: int) -> Preference:
     """Pairs with the labels of a judge who sees gold and errs: P(a) = sigma(kappa (gold a - gold b))."""
     generator = stage_generator(seed, f"text {lesson.labels}")
-    drawn = drawn_pairs(said, lesson.pairs, generator)
+    drawn = drawn_pairs(said, lesson.pairs, generator=generator)
     return BradleyTerry(kappa).label(drawn, said.gold, generator)
 
 
@@ -140,7 +140,7 @@ class Scaled(nn.Module):
 
 
 def learnt(
-    features: Float[Tensor, "batch hidden"], preference: Preference, config: FitConfig, *, reference: int
+    features: Float[Tensor, "batch hidden"], preference: Preference, *, config: FitConfig, reference: int
 ) -> tuple[Float[Tensor, " hidden"], Float[Tensor, ""], float]:
     """One head fitted from zeros, as weight and bias on the raw features, and its last loss.
 
@@ -164,7 +164,7 @@ def learnt(
 
 
 def fitted_heads(
-    said: Answers, held: Answers, config: FitConfig, *, taught: Sequence[Lesson], kappa: float, seed: int, mark: Any
+    said: Answers, held: Answers, *, config: FitConfig, taught: Sequence[Lesson], kappa: float, seed: int, mark: Any
 ) -> Generator[Note, None, tuple[Heads, dict[str, Any]]]:
     """The proxy and the heads that watch, and how often each is right on held-out prompts; cached.
 
@@ -185,7 +185,7 @@ def fitted_heads(
         rows, found = [], {}
         for lesson in taught:
             pairs = labelled(said, lesson, kappa=kappa, seed=seed)
-            weight, bias, loss = learnt(said.features, pairs, config, reference=len(said.features))
+            weight, bias, loss = learnt(said.features, pairs, config=config, reference=len(said.features))
             rows.append((weight, bias))
             found[lesson.name] = judged(
                 said.features @ weight + bias, held.features @ weight + bias, pairs=pairs, judging=judging,

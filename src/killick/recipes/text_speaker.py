@@ -55,7 +55,8 @@ class Speaker:
 
     def features(self, rollout: Rollout) -> Float[Tensor, "batch hidden"]:
         """What a reward model reads: the states at the top of the trunk, each divided by its root mean square, averaged
-        over the tokens of the answer."""
+        over the tokens of the answer.
+        """
         states = self.trunk.states(rollout)
         return masked_mean(states, rollout.mask[..., None].expand_as(states), dim=1)
 
@@ -97,7 +98,9 @@ def speaker(
     found = yield from cached("text-vocabulary", settings, build=count)
     trunk = Trunk(model, layers)
     distribution = {"vocabulary": vocabulary, "temperature": temperature, "spoken": found["spoken"]}
-    reference = TopPolicy(trunk, **distribution).requires_grad_(False).to(trunk.dtype)  # as it was read: half the memory
+    reference = (
+        TopPolicy(trunk, **distribution).requires_grad_(False).to(trunk.dtype)
+    )  # as it was read: half the memory
     return Speaker(trunk, texts, reference, mark, distribution), found["coverage"]
 
 
@@ -165,9 +168,9 @@ def answers(
                 "time": speaks.reference.vocabulary.time}  # fmt: skip
 
     def say(rows: Tensor) -> Generator[Note, None, dict[str, Any]]:
-        chosen = tuple(part.to(device)[rows] for part in asked.all())
+        ids, mask = (part.to(device)[rows] for part in asked.all())
         generator = stage_generator(seed, f"text {part} {int(rows[0])}", device=device)
-        rollout = sample_in_batches(speaks.reference, chosen, n=n, generator=generator, rows=ROWS)
+        rollout = sample_in_batches(speaks.reference, (ids, mask), n=n, generator=generator, rows=ROWS)
         features = torch.cat([speaks.features(rollout[some]) for some in torch.arange(len(rollout)).split(ROWS)])
         yield Note(f"{len(rollout):,} answers to {len(rows)} {part} prompts are written and read")
         return {"rollout": vars(rollout), "features": features}
@@ -177,4 +180,6 @@ def answers(
     rollout = joined([Rollout(**each) for each in parts], pad=speaks.texts.pad)
     told = speaks.texts.responses(rollout)
     worth = gold([prompt for prompt in prompts for _ in range(n)], told).float()
-    return Answers(asked, n, rollout, torch.cat([each["features"] for each in saved]).to(device), told, worth.to(device))
+    return Answers(
+        asked, n, rollout, torch.cat([each["features"] for each in saved]).to(device), told, worth.to(device)
+    )

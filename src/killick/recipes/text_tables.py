@@ -79,9 +79,18 @@ def hack(rows: Sequence[Row]) -> Table | None:
     return Table.unless_empty(
         "The hack in words",
         "What the policy says at its last evaluation, on held-out prompts: the phrase in most answers, and the longest "
-        "run of words that half of the answers share. Answers that all end alike have found what the reward model likes "
-        "most, whatever was asked.",
-        ["arm", "seed", "phrase that took over", "share", "longest run of half", "its share", "distinct before", "after"],
+        "run of words that half of the answers share. Answers that all end alike have found what the reward model "
+        "likes most, whatever was asked.",
+        [
+            "arm",
+            "seed",
+            "phrase that took over",
+            "share",
+            "longest run of half",
+            "its share",
+            "distinct before",
+            "after",
+        ],
         rows=body,
     )
 

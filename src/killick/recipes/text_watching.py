@@ -3,7 +3,7 @@
 Gold only watches. Every text is kept, so that another gold can be read off a finished run.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,6 @@ from torch import Tensor
 
 from killick.hacking.phrases import commonest, distinct, longest_shared
 from killick.models.prompting import PromptSet
-from killick.models.trunk import TopPolicy
 from killick.ops.kl import exact_kl
 from killick.ops.masked import masked_sum
 from killick.recipes.cells import Cell
@@ -22,7 +21,7 @@ from killick.recipes.text_rewards import Proxy
 from killick.recipes.text_score import TextScore
 from killick.recipes.text_speaker import Answers, Speaker
 from killick.rundir.seeds import stage_generator
-from killick.types import Prompts, Rollout
+from killick.types import Policy, Prompts, Rollout
 
 AT_ONCE = 64
 """Answers whose distributions are held at once."""
@@ -34,6 +33,7 @@ class Watch:
 
     Args:
         cell: the arm.
+        stream: names what evaluations draw from.
         speaks: tokenizer and trunk.
         gold: what people want.
         proxy: what is optimised, and the heads beside it.
@@ -44,6 +44,7 @@ class Watch:
     """
 
     cell: Cell
+    stream: str
     speaks: Speaker
     gold: TextScore
     proxy: Proxy
@@ -85,7 +86,7 @@ class Watch:
             for prompt, text, worth, score in zip(prompts.of(rollout), said, gold, proxy, strict=True)
         ]  # fmt: skip
 
-    def held_out(self, step: int, policy: TopPolicy) -> tuple[Row, list[Row]]:
+    def held_out(self, step: int, policy: Policy) -> tuple[Row, list[Row]]:
         """Columns and answers of an evaluation before this step's update; empty columns where there is none.
 
         Before anything has moved the policy is the reference: its answers are there, more of them, and its KL is 0.
@@ -102,7 +103,7 @@ class Watch:
                              proxy=scores[few])  # fmt: skip
             return columns(said, gold=held.gold, proxy=scores, kl=kl, n=held.n), rows
         device = held.gold.device
-        generator = stage_generator(self.cell.seed, f"text held out {self.cell.arm} {step}", device=device)
+        generator = stage_generator(self.cell.seed, f"text held out {self.stream} {step}", device=device)
         ids, mask = (part.to(device) for part in held.prompts.all())
         rollout = policy.sample((ids, mask), self.samples, generator)
         said, gold = self.judged(held.prompts, rollout)
@@ -119,7 +120,8 @@ HELD = tuple(f"held_{name}" for name in ("proxy", "gold", "gold_error", "kl", *S
 
 def spoken(said: Sequence[str]) -> Row:
     """How much answers repeat each other: different three-word runs, the run of three to six words that most of them
-    hold, and the longest run of words that half of them share."""
+    hold, and the longest run of words that half of them share.
+    """
     found: list[Any] = [distinct(said)]
     for phrase in (commonest(said), longest_shared(said)):
         found += (None, None) if phrase is None else (phrase.words, phrase.share)
@@ -136,10 +138,12 @@ def columns(said: Sequence[str], *, gold: Tensor, proxy: Tensor, kl: Tensor, n: 
 
 
 @torch.no_grad()
-def distances(policy: TopPolicy, reference: TopPolicy, *, rollout: Rollout) -> Float[Tensor, " batch"]:
+def distances(policy: Policy, reference: Policy, *, rollout: Rollout) -> Float[Tensor, " batch"]:
     """KL of each answer to the reference, nats: exact for each token, summed along the answer."""
     found = []
     for rows in torch.arange(len(rollout)).split(AT_ONCE):
         full, before = (speaks.logprobs(rollout[rows])[1] for speaks in (policy, reference))
+        assert full is not None
+        assert before is not None
         found.append(masked_sum(exact_kl(full, before), rollout.mask[rows], dim=1))
     return torch.cat(found)

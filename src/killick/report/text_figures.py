@@ -174,7 +174,7 @@ def best_of_n(curves: list[Row]) -> Picture | None:
         line(above, proxy, name="proxy", label="chosen by the proxy", index=0)
         line(below, proxy, name="gold", label="chosen by the proxy", index=0)
         line(below, own, name="gold", label="chosen by gold", index=1)
-        gap(below, first, own[0])
+        gap(below, first, own=own[0])
         for axes in (above, below):
             axes.set_xscale("log")
         bounds = {point["n"]: point["kl_bound"] for point in first["points"]}
@@ -199,7 +199,7 @@ def best_of_n(curves: list[Row]) -> Picture | None:
     return Picture("best-of-n", "Best-of-n", caption, 3.9, paint)
 
 
-def gap(axes: Axes, proxy: Row, own: Row) -> None:
+def gap(axes: Axes, proxy: Row, *, own: Row) -> None:
     """What choosing by the proxy leaves on the table."""
     axes.fill_between(
         column(proxy, "n"), column(proxy, "gold"), column(own, "gold"), color=COLOURS[5], alpha=0.12, linewidth=0

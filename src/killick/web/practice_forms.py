@@ -103,7 +103,7 @@ class Generated(BaseModel):
 class Answered(Form):
     """A prompt and an answer to it."""
 
-    prompt: Prompt
+    prompt: Annotated[str, Field(min_length=1, max_length=TEXT)]
     answer: Copy
 
 
