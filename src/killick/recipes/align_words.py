@@ -14,17 +14,17 @@ NOISE = 2.0
 COLUMNS = {
     "proxy": "proxy",
     "gold": "gold",
-    "gold_error": "gold's error",
-    "win": "beats reference",
-    "kl": "KL, nats",
-    "entropy": "entropy, nats a token",
-    "length": "length, tokens",
+    "gold_error": "± gold",
+    "win": "wins",
+    "kl": "KL",
+    "entropy": "entropy",
+    "length": "tokens",
     "finished": "finished",
 }
 NOTE = (
-    "Means over answers to prompts that nothing was learned from. The error is that of the mean over prompts; beats "
-    "reference is the share of answers that score higher than the reference's answer to the same prompt (by gold where "
-    "there is one, ties count half). Step 0 is the model as it was."
+    "Means over answers to prompts that nothing was learned from, ± one standard error over prompts. Wins: the share "
+    "of answers that score higher than the reference's to the same prompt (by gold where there is one; ties count half). "
+    "KL in nats an answer, entropy in nats a token. Step 0 is the model as it was."
 )
 
 
