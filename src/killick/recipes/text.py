@@ -158,7 +158,7 @@ def seconds(config: Config) -> float:
     drawn = (config.learnt * config.n + config.held_out * config.pool) * config.time / 20
     seen = -(-config.ppo.iterations // config.every) - 1
     arm = config.ppo.iterations * config.ppo.batch * 0.13 + seen * config.held_out * config.samples * 0.1
-    return 20 + 0.08 * drawn * len(config.seeds) + arm * config.time / 20 * len(cells(config))
+    return 20 + 0.045 * drawn * len(config.seeds) + arm * config.time / 20 * len(cells(config))
 
 
 @dataclass(frozen=True)
