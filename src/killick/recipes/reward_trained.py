@@ -90,7 +90,7 @@ def fit_trained(
     Returns:
         What was found, as plain numbers and texts.
     """
-    mark = marked(judge, judged, config)
+    mark = marked(judge, judged, config=config)
     if config.train == "top":
         Trunk(judge.model, config.train_layers)  # refuses what cannot be before anything long is begun
     begun = yield from fit_head(judge, judged, config=head)
@@ -188,7 +188,7 @@ def best_words(best: dict[str, Any], *, pairs: int) -> str:
     return f"{kept}, {start:.4f} before."
 
 
-def marked(judge: PretrainedReward, judged: Judged, config: TrainedConfig) -> str:
+def marked(judge: PretrainedReward, judged: Judged, *, config: TrainedConfig) -> str:
     """What decides a fit, in short: states of another one are not gone on from."""
     preference = judged.preference
     pairs = [getattr(preference, name).tolist() for name in ("chosen", "rejected", "label", "margin", "group")]
