@@ -20,7 +20,7 @@ temperatures = st.floats(0.1, 5.0)
 
 def test_frequencies_match_the_probabilities_within_4_standard_errors() -> None:
     """40,000 draws of (0, .1, .5, 0, .15, .25, 0); standard error sqrt(p (1 - p) / 40,000)."""
-    p, count = double([0.0, 0.1, 0.5, 0.0, 0.15, 0.25, 0.0]), 40_000
+    p, count = torch.tensor([0.0, 0.1, 0.5, 0.0, 0.15, 0.25, 0.0], dtype=torch.float64), 40_000
     tokens = draw(p.log().float().expand(count, 7), torch.Generator().manual_seed(11))
     frequency = tokens.bincount(minlength=7).double() / count
     assert ((frequency - p).abs() <= 4 * (p * (1 - p) / count).sqrt()).all()
