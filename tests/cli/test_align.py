@@ -74,7 +74,6 @@ def test_gold_from_people_is_asked_on_the_labelling_page_and_read_when_the_comma
     told = run(*given)
     assert told.status == 0, told.err
     assert "gold was not measured" in told.out
-    assert "people are asked on the labelling page" in told.out
     assert "beta=0, step 2: people judged 0 of" in told.out
     assert "killick label --store run/people.labels.db" in told.out
     with Store("run/people.labels.db") as store:

@@ -23,8 +23,8 @@ COLUMNS = {
 }
 NOTE = (
     "Means over answers to prompts that nothing was learned from, ± one standard error over prompts. Wins: the share "
-    "of answers that score higher than the reference's to the same prompt (by gold where there is one; ties count half). "
-    "KL in nats an answer, entropy in nats a token. Step 0 is the model as it was."
+    "of answers that score higher than the reference's to the same prompt (by gold where there is one; ties count "
+    "half). KL in nats an answer, entropy in nats a token. Step 0 is the model as it was."
 )
 
 
