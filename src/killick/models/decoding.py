@@ -12,7 +12,6 @@ from torch.nn import functional
 from killick.ops.logprobs import Draws, draw_scored, pick, scaled
 from killick.types import Policy, Prompts, Refusal, Rollout, Vocabulary, check_finite
 
-
 CACHED = 2**19
 """Logits that are turned into draws at once: twice as fast as all of 64 rows of 49k tokens."""
 
