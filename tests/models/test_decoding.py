@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
+from killick.models import decoding
 from killick.models.decoding import Distribution, check_temperature, decode, sample_in_batches, score, sequence
 from killick.types import NonFinite, Refusal, Rollout, Vocabulary
 from speakers import speaker
@@ -349,3 +350,16 @@ def test_columns_of_spoken_tokens_and_back() -> None:
 def test_settings_that_make_no_distribution_are_refused(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(Refusal, match=words):
         Distribution(Vocabulary(12, time=2, eos=9), **settings)
+
+
+def test_rows_drawn_a_few_at_a_time_are_the_same_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One stream for all rows, and one for each."""
+    logits = torch.randn(11, 50, generator=seeded(0))
+    distribution = Distribution(Vocabulary(50, time=1), 0.7)
+    streams = [lambda: seeded(1), lambda: [seeded(row) for row in range(11)]]
+    whole = [distribution.draw(logits, stream()) for stream in streams]
+    monkeypatch.setattr(decoding, "CACHED", 150)
+    for stream, (columns, drawn) in zip(streams, whole, strict=True):
+        again = distribution.draw(logits, stream())
+        assert torch.equal(again[0], columns)
+        assert torch.equal(again[1], drawn)
