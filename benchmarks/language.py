@@ -16,6 +16,7 @@ import argparse
 import resource
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -88,7 +89,7 @@ def decoding(folder: Path, rounds: int, tokens: int) -> None:
 
     ways: dict[str, Callable[[], object]] = {"generate": lambda: generate(top_k=0)}
     for name, policy in policies.items():
-        ways[name] = lambda policy=policy: policy.sample(prompts, 1, draws)
+        ways[name] = partial(policy.sample, prompts, 1, draws)
     tell(alternate(ways, rounds), BATCH * tokens)
 
 
@@ -113,13 +114,13 @@ def even(rollout: Rollout) -> torch.Tensor:
 def iterations(folder: Path, rounds: int, layers: int) -> None:
     """A rollout and its update, with the small vocabulary and with the full one."""
     loops = {"8,192 tokens": loop(folder, layers, SPOKEN), "full vocabulary": loop(folder, layers, None)}
-    tell(alternate({name: lambda each=each: next(each) for name, each in loops.items()}, rounds), BATCH * TIME)
+    tell(alternate({name: partial(next, each) for name, each in loops.items()}, rounds), BATCH * TIME)
 
 
 def step(folder: Path, rounds: int, layers: int) -> None:
     """The same with whole copies."""
     loops = {"whole copies": loop(folder, None, SPOKEN), f"top {layers} layers": loop(folder, layers, SPOKEN)}
-    tell(alternate({name: lambda each=each: next(each) for name, each in loops.items()}, rounds), BATCH * TIME)
+    tell(alternate({name: partial(next, each) for name, each in loops.items()}, rounds), BATCH * TIME)
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """Decoding: scripted logits in, rollouts out; the end token, padding, and one distribution for drawing and scoring."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -356,7 +357,7 @@ def test_rows_drawn_a_few_at_a_time_are_the_same_draws(monkeypatch: pytest.Monke
     """One stream for all rows, and one for each."""
     logits = torch.randn(11, 50, generator=seeded(0))
     distribution = Distribution(Vocabulary(50, time=1), 0.7)
-    streams = [lambda: seeded(1), lambda: [seeded(row) for row in range(11)]]
+    streams: list[Callable[[], Any]] = [lambda: seeded(1), lambda: [seeded(row) for row in range(11)]]
     whole = [distribution.draw(logits, stream()) for stream in streams]
     monkeypatch.setattr(decoding, "CACHED", 150)
     for stream, (columns, drawn) in zip(streams, whole, strict=True):

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 import exams
-from killick.recipes import exam_asking
 from killick.recipes.exam_asking import AT_ONCE, Asked, Progress, speaking
 from killick.recipes.ledger import Note
 from killick.recipes.text_score import Unscored
@@ -53,7 +52,7 @@ def test_a_policy_answers_and_is_scored_row_by_row(tmp_path: Path) -> None:
 def test_an_exam_of_over_a_minute_says_so_once(each: float, said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a second an answer, 200 answers to score: 100 s."""
     clock = [0.0]
-    monkeypatch.setattr(exam_asking.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr("killick.recipes.exam_asking.time.monotonic", lambda: clock[0])
 
     def judge(prompts, answers):
         clock[0] += each * len(answers)

@@ -1,6 +1,7 @@
 """Which pairs of a file are examined, and how right one can be on them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,7 +71,7 @@ def test_too_few_pairs_are_refused_with_what_is_known(tmp_path: Path) -> None:
 
 def test_soft_labels_tell_their_ceiling(tmp_path: Path) -> None:
     """A judge who always takes the likelier side is right in the mean of max(p, 1 - p): (.9 + .7) / 2."""
-    rows = [
+    rows: Any = [
         {"prompt": f"p{place}", "first": "a", "second": "b", "probability": 0.9 if place % 2 else 0.3}
         for place in range(20)
     ]

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -73,7 +74,11 @@ def test_a_function_is_a_judge_of_one_member(tmp_path: Path, monkeypatch: pytest
 
 def test_a_policy_answers_each_prompt_as_often_as_asked_and_alike_at_a_seed(tmp_path: Path) -> None:
     speak = open_speak(llama_folder(tmp_path / "m", context=48), n=3, tokens=6, temperature=1.0)
-    prompts = ["Say it.", (Turn("user", "a"), Turn("assistant", "b"), Turn("user", "c")), "a long prompt " * 20]
+    prompts: list[Any] = [
+        "Say it.",
+        (Turn("user", "a"), Turn("assistant", "b"), Turn("user", "c")),
+        "a long prompt " * 20,
+    ]
     first, again = (speak(prompts, torch.Generator().manual_seed(0)) for _ in range(2))
     assert [len(row) for row in first] == [3, 3, 3]
     assert first == again

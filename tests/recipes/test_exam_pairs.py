@@ -1,6 +1,7 @@
 """Facts of held-out pairs, by hand."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -20,10 +21,10 @@ from killick.recipes.exam_pairs import (
 )
 
 
-def judged(margins: list[float], **more: list) -> Judged:
+def judged(margins: list[float], **more: Any) -> Judged:
     """Pairs with these margins, a prompt each."""
     count = len(margins)
-    given = {
+    given: dict[str, Any] = {
         "label": [1.0] * count,
         "lengths": [(2, 1)] * count,
         "strength": [None] * count,

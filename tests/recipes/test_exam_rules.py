@@ -136,7 +136,7 @@ def test_choosing_has_to_help_gold_or_to_stay_where_labels_are(more: dict[str, A
 
 
 def test_the_best_have_to_be_told_apart() -> None:
-    facts = {"accuracy": share(0.7, 0.65, 0.75), "level": [share(0.8, 0.7, 0.9), share(0.5, 0.4, 0.6)]}
+    facts: dict[str, Any] = {"accuracy": share(0.7, 0.65, 0.75), "level": [share(0.8, 0.7, 0.9), share(0.5, 0.4, 0.6)]}
     assert weights(rules.top(facts)) == [("top", "limit")]
     facts["level"][-1] = share(0.5, 0.4, 0.66)
     assert weights(rules.top(facts)) == []
