@@ -3,8 +3,8 @@
 Whatever is compared alternates in one process on one thread; times are CPU seconds, and ratios are medians of paired
 rounds. The parts:
 
-- decoding: 64 responses of 24 tokens to prompts of 10, by `generate` and by killick, from the whole vocabulary and
-  from 8,192 tokens.
+- decoding: 64 responses (of 24 tokens, or --tokens) to prompts of 10, by `generate` and by killick, from the whole
+  vocabulary and from 8,192 tokens.
 - ppo: one rollout of 64 x 24 tokens and its update (2 epochs of 2 minibatches, top layers over a trunk, a critic on
   it), with 8,192 spoken tokens and with all; and the peak memory of the process.
 - step: the same with the top layers over a trunk, and with policy, reference and critic as whole models.
@@ -39,9 +39,9 @@ def asked(count: int, generator: torch.Generator) -> Prompts:
     return ids, torch.ones_like(ids, dtype=torch.bool)
 
 
-def endless(model: Any) -> Vocabulary:
+def endless(model: Any, time: int = TIME) -> Vocabulary:
     """Every token of the model, and responses that never end early, so that every step is one of the whole batch."""
-    return Vocabulary(model.config.vocab_size, time=TIME)
+    return Vocabulary(model.config.vocab_size, time=time)
 
 
 def alternate(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
@@ -53,6 +53,7 @@ def alternate(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, l
             way()
             if turn:
                 spent[name].append(time.process_time() - began)
+                print(f"round {turn}: {name}, {spent[name][-1]:.2f} CPU s", flush=True)
     return spent
 
 
@@ -64,17 +65,22 @@ def tell(spent: dict[str, list[float]], tokens: int) -> None:
         print(f"{name:36} {median(times):7.2f} CPU s {tokens / median(times):6.0f} tokens/CPU s   x {ratio:.2f}")
 
 
-def decoding(folder: Path, rounds: int, _: int) -> None:
+def decoding(folder: Path, rounds: int, tokens: int) -> None:
     """`generate` against our own loop."""
     model = open_causal(folder, dtype=torch.bfloat16)
     draws = torch.Generator().manual_seed(0)
     prompts = asked(BATCH, draws)
     policies = {
-        "killick": PretrainedPolicy(model, endless(model), 0.8),
-        "killick, 8,192 tokens": PretrainedPolicy(model, endless(model), 0.8, spoken=SPOKEN),
-        "killick, top-k 50, top-p .95": PretrainedPolicy(model, endless(model), 0.8, top_k=50, top_p=0.95),
+        "killick": PretrainedPolicy(model, endless(model, tokens), 0.8),
+        "killick, 8,192 tokens": PretrainedPolicy(model, endless(model, tokens), 0.8, spoken=SPOKEN),
     }
-    plain = {"do_sample": True, "temperature": 0.8, "max_new_tokens": TIME, "min_new_tokens": TIME, "pad_token_id": 0}
+    plain = {
+        "do_sample": True,
+        "temperature": 0.8,
+        "max_new_tokens": tokens,
+        "min_new_tokens": tokens,
+        "pad_token_id": 0,
+    }
 
     def generate(**filters: Any) -> object:
         with torch.inference_mode():
@@ -83,7 +89,7 @@ def decoding(folder: Path, rounds: int, _: int) -> None:
     ways: dict[str, Callable[[], object]] = {"generate": lambda: generate(top_k=0)}
     for name, policy in policies.items():
         ways[name] = lambda policy=policy: policy.sample(prompts, 1, draws)
-    tell(alternate(ways, rounds), BATCH * TIME)
+    tell(alternate(ways, rounds), BATCH * tokens)
 
 
 def loop(folder: Path, layers: int | None, spoken: tuple[int, ...] | None) -> Iterator[Step]:
@@ -116,19 +122,20 @@ def step(folder: Path, rounds: int, layers: int) -> None:
     tell(alternate({name: lambda each=each: next(each) for name, each in loops.items()}, rounds), BATCH * TIME)
 
 
-PARTS = {"decoding": decoding, "ppo": iterations, "step": step}
-
-
 def main() -> None:
     """One part, and the peak memory of its process."""
     parser = argparse.ArgumentParser(description="Time sampling and PPO of a language model.")
     parser.add_argument("--model", type=Path, required=True, help="an ordinary model folder")
-    parser.add_argument("--part", choices=PARTS, default="decoding")
+    parser.add_argument("--part", choices=("decoding", "ppo", "step"), default="decoding")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--tokens", type=int, default=TIME, help="of a response, in the part decoding")
     parser.add_argument("--layers", type=int, default=6, help="that train, over the trunk")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    PARTS[given.part](given.model, given.rounds, given.layers)
+    if given.part == "decoding":
+        decoding(given.model, given.rounds, given.tokens)
+    else:
+        {"ppo": iterations, "step": step}[given.part](given.model, given.rounds, given.layers)
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 
 

@@ -63,3 +63,27 @@ def tiny(place: Path, **settings: Any) -> Config:
         "learning_rate": 3e-3,
     }  # fmt: skip
     return Config(**given | settings)
+
+
+def judge_of(model: Any) -> Any:
+    """A reward model on the layers of a language model, with a head of its own."""
+    import torch
+    from transformers import LlamaForSequenceClassification
+
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        model.config.num_labels = 1
+        made = LlamaForSequenceClassification(model.config)
+    made.base_model.load_state_dict(model.base_model.state_dict())
+    return made.eval()
+
+
+def judge_folder(place: Path, *, name: str = "judge", template: bool = False, seed: int = 0) -> Path:
+    """That reward model and the tokenizer as a folder."""
+    from killick.models.judging import PretrainedReward
+    from killick.models.texts import Texts
+    from llamas import llama, tokenizer
+
+    judge = PretrainedReward(judge_of(llama(seed=seed)), Texts(tokenizer(template=template)))
+    judge.save(place / name)
+    return place / name

@@ -2,6 +2,7 @@
 
 One JSON object a line: {"words", "log"} starts `killick words` in a group of its own and answers its number; with
 "pause" every step of a cell takes so many seconds longer. {"wait", "seconds"} answers how the process ended, or null.
+Modules named on the command line are imported before the first command.
 """
 
 import json
@@ -10,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +83,8 @@ def drawn(folder: Path, *, show: bool) -> list[dict[str, Any]]:
 
 def serve() -> None:
     """Answer line by line until there are no more."""
+    for name in sys.argv[1:]:
+        import_module(name)
     runs.finish = drawn
     running.EVERY = 4
     print("ready", flush=True)

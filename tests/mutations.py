@@ -248,7 +248,7 @@ LOOPS = [
     ("ppo_targets.py", "whiten(advantages, units(mask, config))", "whiten(advantages, torch.ones_like(advantages) > 0)",
      "whitening counts padding"),
     ("collecting.py", "log_ratio = k1(old, before)", "log_ratio = k1(before, old)", "KL charge of the wrong sign"),
-    ("collecting.py", "exact_kl(full, reference_full)", "exact_kl(reference_full, full)", "KL of the other direction"),
+    ("collecting.py", "exact_kl, full, reference_full", "exact_kl, reference_full, full", "KL of the other direction"),
     ("collecting.py", "(self.log_ratio.sum(1) if self.kl is None else self.kl).mean()",
      "(self.log_ratio.sum(1) if self.kl is None else self.kl).sum()", "KL of the batch, not of a response"),
     ("collecting.py", "self.log_ratio.sum(1) if", "self.log_ratio.mean(1) if", "sampled KL per token"),

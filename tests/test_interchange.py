@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 import torch
@@ -43,6 +43,8 @@ PLAIN = [
 ASKED = ["Hi", "My honest review of the lamp: I", "x"]
 SAID = ["it was good.", "a much longer answer, since lengths differ " * 2, ""]
 STEPS = 32
+Asked: TypeAlias = tuple[Path, dict[str, Any]]
+"""The folder of all files, and what the other side found."""
 TRAINED = ("plain", "plain, pad = eos", "messages", "messages, pad = eos")
 
 
@@ -112,7 +114,7 @@ def jobs(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture(scope="session")
-def other_side(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+def other_side(tmp_path_factory: pytest.TempPathFactory) -> Asked:
     """The folder of all files, and what TRL and transformers found: asked once, by whichever test process is first."""
     python = environment()
     base = tmp_path_factory.getbasetemp()
@@ -123,7 +125,7 @@ def other_side(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str
         if not (shared / "answers.json").exists():
             (shared / "jobs.json").write_text(json.dumps(jobs(shared)), encoding="utf-8")
             script = Path(__file__).with_name("trl_side.py")
-            words = [python, "-W", "ignore", script, shared / "jobs.json", shared / "answers.json"]
+            words: list[str | Path] = [python, "-W", "ignore", script, shared / "jobs.json", shared / "answers.json"]
             known = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
             done = subprocess.run(words, env=known | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
             assert done.returncode == 0, done.stderr[-3000:]
@@ -131,7 +133,7 @@ def other_side(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str
 
 
 @pytest.mark.parametrize("name", TRAINED)
-def test_our_rows_train_in_trl(other_side: tuple[Path, dict[str, Any]], name: str) -> None:
+def test_our_rows_train_in_trl(other_side: Asked, name: str) -> None:
     """Rankings turned into pairs as JSON lines; messages with a margin as Parquet. It learns what they say."""
     found = other_side[1][name]
     assert other_side[1]["trl"] == "1.16.0"
@@ -143,7 +145,7 @@ def test_our_rows_train_in_trl(other_side: tuple[Path, dict[str, Any]], name: st
 
 
 @pytest.mark.parametrize("name", TRAINED)
-def test_a_reward_folder_that_trl_trained_scores_here_as_there(other_side: tuple[Path, dict[str, Any]], name) -> None:
+def test_a_reward_folder_that_trl_trained_scores_here_as_there(other_side: Asked, name: str) -> None:
     """Every row's two scores, to 1e-5: the frame, the end and the place where the score is read are TRL's own."""
     folder, answers = other_side
     model = PretrainedReward.load(folder / f"trained {name}")
@@ -153,7 +155,7 @@ def test_a_reward_folder_that_trl_trained_scores_here_as_there(other_side: tuple
         assert_close(scores, torch.tensor(answers[name][side]), atol=1e-5, rtol=0)
 
 
-def test_our_reward_folder_scores_the_same_in_transformers(other_side: tuple[Path, dict[str, Any]]) -> None:
+def test_our_reward_folder_scores_the_same_in_transformers(other_side: Asked) -> None:
     """One that `killick reward fit` wrote; texts of unequal length in one batch, one of them empty, to 1e-5."""
     folder, answers = other_side
     scores = PretrainedReward.load(folder / "reward").scores(ASKED, SAID)
@@ -161,7 +163,7 @@ def test_our_reward_folder_scores_the_same_in_transformers(other_side: tuple[Pat
     assert scores.std() > 0.01
 
 
-def test_our_policy_folder_speaks_in_transformers(other_side: tuple[Path, dict[str, Any]]) -> None:
+def test_our_policy_folder_speaks_in_transformers(other_side: Asked) -> None:
     """One that `killick align` wrote; each token that `generate` takes greedily is the most probable one here."""
     folder, answers = other_side
     policy = folder / "aligned" / "policy"
@@ -178,7 +180,7 @@ def test_our_policy_folder_speaks_in_transformers(other_side: tuple[Path, dict[s
     assert len({tuple(row) for row in said}) > 1
 
 
-def test_best_of_chooses_by_a_reward_folder_that_trl_trained(other_side: tuple[Path, dict[str, Any]], tmp_path) -> None:
+def test_best_of_chooses_by_a_reward_folder_that_trl_trained(other_side: Asked, tmp_path: Path) -> None:
     """The winner of each prompt, with the number that TRL gave it."""
     folder, answers = other_side
     lines = [json.dumps({"prompt": row["prompt"], "responses": [row["chosen"], row["rejected"]]}) for row in PLAIN]
@@ -195,9 +197,7 @@ def test_best_of_chooses_by_a_reward_folder_that_trl_trained(other_side: tuple[P
         assert row["response"] in GOOD
 
 
-def test_align_optimises_for_a_reward_folder_that_trl_trained(
-    other_side: tuple[Path, dict[str, Any]], tmp_path
-) -> None:
+def test_align_optimises_for_a_reward_folder_that_trl_trained(other_side: Asked, tmp_path: Path) -> None:
     """Every sample's proxy is that model's number for its text."""
     folder, _ = other_side
     reward = folder / "trained messages, pad = eos"

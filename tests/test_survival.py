@@ -26,8 +26,8 @@ FILES = ("metrics.jsonl", "samples.jsonl", "stages.json")
 class Runs:
     """Commands started by the launcher, and how they ended."""
 
-    def __init__(self, place: Path):
-        command = [sys.executable, str(HERE / "launcher.py")]
+    def __init__(self, place: Path, *modules: str):
+        command = [sys.executable, str(HERE / "launcher.py"), *modules]
         self.place, self.logs = place, 0
         self.server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.server.stdout

@@ -66,7 +66,7 @@ def speak(job: dict[str, Any]) -> list[list[int]]:
     model = AutoModelForCausalLM.from_pretrained(job["folder"], dtype=torch.float32).eval()
     reads = AutoTokenizer.from_pretrained(job["folder"], padding_side="left")
     asked = [[{"role": "user", "content": prompt}] for prompt in job["prompts"]]
-    rows = reads.apply_chat_template(
+    rows: Any = reads.apply_chat_template(
         asked, add_generation_prompt=True, padding=True, return_tensors="pt", return_dict=True
     )
     ids = model.generate(**rows, max_new_tokens=job["time"], do_sample=False)[:, rows["input_ids"].shape[1] :]

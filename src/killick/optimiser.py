@@ -24,10 +24,11 @@ def clip_(parameters: Iterable[torch.nn.Parameter], most: float) -> torch.Tensor
 
     Source: Pascanu et al. 2013, arXiv 1211.5063.
     """
-    moved = [parameter for parameter in parameters if parameter.grad is not None]
+    moved = list(parameters)
     norm = norm_of(moved)
-    if moved:
-        torch._foreach_mul_([parameter.grad for parameter in moved], (most / (norm + 1e-6)).clamp(max=1.0))
+    gradients = [parameter.grad for parameter in moved if parameter.grad is not None]
+    if gradients:
+        torch._foreach_mul_(gradients, (most / (norm + 1e-6)).clamp(max=1.0))
     return norm
 
 

@@ -72,7 +72,8 @@ def test_exact_figures_are_measured_where_somebody_looks_and_move_nothing(target
     every = list(reinforce(seen, world.gold, prompts=world.prompts))
     some = list(reinforce(blind, world.gold, prompts=world.prompts, exact=lambda step: step % 3 == 0))
     for a, b in zip(every, some, strict=True):
-        assert a.kl is not None and a.entropy is not None
+        assert a.kl is not None
+        assert a.entropy is not None
         looked = target is not None or b.step % 3 == 0
         assert b.entropy == (a.entropy if looked else None)
         assert torch.equal(a.kl, b.kl) if b.kl is not None else not looked

@@ -1,7 +1,6 @@
 """`killick align` as a user runs it: the estimate, the folder, going on, and one sentence for what cannot be."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,8 +20,8 @@ SHORT = [
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    yield setting(tmp_path_factory.mktemp("setting"))
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return setting(tmp_path_factory.mktemp("setting"))
 
 
 def words(place: Path, *more: str) -> list[str]:
@@ -75,7 +74,6 @@ def test_gold_from_people_is_asked_on_the_labelling_page_and_read_when_the_comma
     told = run(*given)
     assert told.status == 0, told.err
     assert "gold was not measured" in told.out
-    assert "people are asked on the labelling page" in told.out
     assert "beta=0, step 2: people judged 0 of" in told.out
     assert "killick label --store run/people.labels.db" in told.out
     with Store("run/people.labels.db") as store:

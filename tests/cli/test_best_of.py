@@ -142,7 +142,7 @@ def test_the_page_shows_how_a_head_chooses(killick: Command, tmp_path: Path, mon
     """File and commands as docs/best-of-n.md has them; a very small speaker stands in for the chat model."""
     takes_the_place(monkeypatch)
     page = (Path(__file__).parents[2] / "docs" / "best-of-n.md").read_text(encoding="utf-8")
-    part = page.partition("### By a reward model")[2].partition("## The exact leash")[0]
+    part = page.partition("### By the brand's reward head")[2].partition("## The exact leash")[0]
     table, commands = re.findall(r"```(?:csv|bash)\n(.*?)```", part, re.DOTALL)
     (tmp_path / "copy.csv").write_text(table, encoding="utf-8")
     threads = torch.get_num_threads()

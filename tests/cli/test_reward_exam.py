@@ -27,7 +27,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_judge_of_length_is_examined_and_drawn_again_from_its_folder(
-    here: Path, capsys: pytest.CaptureFixture[str]
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     llama_folder(here / "speaker")
     capsys.readouterr()
@@ -50,10 +50,12 @@ def test_a_judge_of_length_is_examined_and_drawn_again_from_its_folder(
     assert "May one optimise against it, and how far? No." in page
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     (here / "prefs.jsonl").unlink()  # everything shown is redrawn from the folder alone
-    for again in (["report", "done"], words.split()):
-        main(again)
-        assert "VERDICT: Do not optimise against it." in capsys.readouterr().out
+    main(["report", "done"])
+    assert "VERDICT: Do not optimise against it." in capsys.readouterr().out
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    monkeypatch.setattr("killick.report.exam.draw_figures", lambda *_: ([], []))
+    main(words.split())
+    assert "This exam is finished; it is drawn again." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

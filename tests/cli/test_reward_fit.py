@@ -36,7 +36,7 @@ def test_from_a_file_to_a_reward_model(killick: Command, tmp_path: Path) -> None
     assert f"accuracy  {facts['accuracy']:.3f}  [{facts['accuracy_low']:.3f}, {facts['accuracy_high']:.3f}]" in said.out
     assert "ceiling   not known" in said.out
     assert "its head the mean of 3" in said.out
-    assert said.out.endswith("killick reward exam rm prefs.jsonl\n")
+    assert said.out.endswith("killick reward exam rm prefs.jsonl --policy model\n")
     assert facts["accuracy"] > 0.8
     assert {"config.json", "model.safetensors", "members.safetensors", "tokenizer.json", "learned_prompts.json"} <= {
         path.name for path in (tmp_path / "rm").iterdir()
@@ -71,7 +71,7 @@ def test_from_a_store_to_a_reward_on_text(killick: Command, tmp_path: Path) -> N
     assert said.status == 0, said.err
     assert "labels.db: 59 judgements (labels);" in said.out
     assert "Left out or cut: 1 skipped labels" in said.out
-    assert said.out.endswith("killick reward exam rm PREFS\n")
+    assert said.out.endswith("killick reward exam rm PREFS --policy model\n")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_files_and_models_that_do_not_fit(killick: Command, tmp_path: Path) -> N
     assert "A dialogue needs a tokenizer with a chat template" in killick(*fit, "plain").err
     weights = tmp_path / "model" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
-    assert "model cannot be read as a reward model" in killick(*fit, "model").err
+    assert "The weights in model are damaged" in killick(*fit, "model").err
     assert not (tmp_path / "rm").exists()
 
 

@@ -1,6 +1,7 @@
 """Decoding: scripted logits in, rollouts out; the end token, padding, and one distribution for drawing and scoring."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
+from killick.models import decoding
 from killick.models.decoding import Distribution, check_temperature, decode, sample_in_batches, score, sequence
 from killick.types import NonFinite, Refusal, Rollout, Vocabulary
 from speakers import speaker
@@ -316,3 +318,48 @@ def test_the_responses_to_one_prompt_stay_together_even_where_they_are_more_than
     ids = torch.randint(0, 7, (2, 4), generator=seeded(1))
     found = sample_in_batches(policy, (ids, torch.ones_like(ids, dtype=torch.bool)), n=3, generator=seeded(2), rows=2)
     assert torch.equal(found.prompts, ids.repeat_interleave(3, 0))
+
+
+# The one distribution
+
+
+def test_columns_of_spoken_tokens_and_back() -> None:
+    """Ids 3, 7 and 9 of 12: columns 0, 1, 2; the log-prob of any other token is minus infinity, also of a forbidden
+    one that is among the spoken."""
+    distribution = Distribution(Vocabulary(12, time=2, eos=9, forbidden=(7,)), spoken=(3, 7, 9))
+    assert distribution.tokens(torch.tensor([2, 0, 1])).tolist() == [9, 3, 7]
+    log_probs = distribution.log_probs(torch.zeros(6, 3))
+    found = distribution.pick(log_probs, torch.tensor([3, 7, 9, 0, 5, 11])).tolist()
+    assert found == pytest.approx([math.log(0.5), -math.inf, math.log(0.5), *[-math.inf] * 3])
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"temperature": 0.0}, "temperature"),
+        ({"top_k": 0}, "top_k must be a whole number of at least 1, not 0"),
+        ({"top_p": 0.0}, "top_p must be above 0 and at most 1"),
+        ({"top_p": 1.5}, "top_p must be above 0 and at most 1"),
+        ({"spoken": ()}, "not all be forbidden"),
+        ({"spoken": (4, 3)}, "sorted"),
+        ({"spoken": (3, 3)}, "once each"),
+        ({"spoken": (3, 12)}, r"0\.\.11"),
+        ({"spoken": (3, 5)}, "end token 9 is not among the spoken ones"),
+    ],
+)
+def test_settings_that_make_no_distribution_are_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(Refusal, match=words):
+        Distribution(Vocabulary(12, time=2, eos=9), **settings)
+
+
+def test_rows_drawn_a_few_at_a_time_are_the_same_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One stream for all rows, and one for each."""
+    logits = torch.randn(11, 50, generator=seeded(0))
+    distribution = Distribution(Vocabulary(50, time=1), 0.7)
+    streams = [lambda: seeded(1), lambda: [seeded(row) for row in range(11)]]
+    whole = [distribution.draw(logits, stream()) for stream in streams]
+    monkeypatch.setattr(decoding, "CACHED", 150)
+    for stream, (columns, drawn) in zip(streams, whole, strict=True):
+        again = distribution.draw(logits, stream())
+        assert torch.equal(again[0], columns)
+        assert torch.equal(again[1], drawn)

@@ -2,13 +2,17 @@
 
 import math
 import os
+import warnings
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
 from torch.testing import assert_close
 
-from killick.models.pretrained import PretrainedPolicy, evaluating
+import llamas
+from killick.models.pretrained import PretrainedPolicy, evaluating, open_causal
+from killick.models.texts import Texts
 from killick.models.transformer import Transformer, TransformerConfig
 from killick.types import NonFinite, Prompts, Refusal, Vocabulary
 
@@ -180,7 +184,116 @@ def test_our_llama_shape_computes_what_transformers_computes() -> None:
     assert_close(found, expected, atol=1e-4, rtol=0)
 
 
+# Any layout: by hand, or through the library's forward pass
+
+
+def other_layout() -> Any:
+    """A small GPT-2 with dropout, which only the library computes; its distributions are far from flat."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = GPT2LMHeadModel(GPT2Config(vocab_size=24, n_embd=16, n_layer=2, n_head=2, n_positions=32))
+    with torch.no_grad():
+        model.transformer.wte.weight.mul_(20)
+    return model
+
+
+@pytest.mark.parametrize("make", [llama, other_layout], ids=["llama", "gpt2"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"top_k": 3},
+        {"top_p": 0.7},
+        {"temperature": 0.6, "top_k": 8, "top_p": 0.8},
+        {"spoken": (3, 7, 8, 19)},
+        {"spoken": (3, 7, 8, 19), "top_k": 2},
+    ],
+    ids=str,
+)
+def test_what_is_sampled_is_what_is_scored(make: Any, settings: dict[str, Any]) -> None:
+    """O-29: the sampler's log-probs are those of one full pass, under any filter, on either side of padding."""
+    policy = PretrainedPolicy(make(), WORDS, **settings)
+    rollout = policy.sample(padded(asked(), 2, fill=9), 3, seeded(2))
+    found, full = policy.logprobs(rollout)
+    assert_close(found.detach(), rollout.logprobs, atol=1e-4, rtol=0)
+    spoken = settings.get("spoken", tuple(range(20)))
+    assert full.shape == (*rollout.responses.shape, len(spoken))
+    assert_close(full.exp().sum(-1)[rollout.mask], torch.ones(int(rollout.mask.sum())), atol=1e-5, rtol=0)
+    assert set(rollout.responses[rollout.mask].tolist()) <= set(spoken)
+    if "top_k" in settings:
+        assert int((full > -torch.inf).sum(-1).max()) <= settings["top_k"]
+    found.sum().backward()
+    assert all(bool(torch.isfinite(p.grad).all()) for p in policy.parameters() if p.grad is not None)
+
+
+def test_by_hand_and_through_the_library_are_one_policy() -> None:
+    """The same Llama both ways: the same tokens, the same log-probs to 1e-5."""
+    ours, theirs = PretrainedPolicy(llama(), WORDS, 0.8), PretrainedPolicy(llama(), WORDS, 0.8)
+    assert ours.by_hand
+    theirs.by_hand = False
+    rollouts = [policy.sample(padded(asked(), 2, fill=9), 2, seeded(2)) for policy in (ours, theirs)]
+    assert torch.equal(rollouts[0].responses, rollouts[1].responses)
+    real = rollouts[0].mask
+    for mine, other in zip(ours.logprobs(rollouts[0]), theirs.logprobs(rollouts[0]), strict=True):
+        assert_close(mine[real], other[real], atol=1e-5, rtol=1e-5)
+
+
+def test_where_the_end_is_also_the_padding_it_is_a_real_token_once() -> None:
+    """O-20: end = pad = 7; each finished response holds it exactly once, as its last real token, and it is scored."""
+    policy = PretrainedPolicy(llama(), replace(WORDS, pad=7))
+    rollout = policy.sample(asked(40), 4, seeded(3))
+    ended = rollout[rollout.finished.nonzero()[:, 0]]
+    assert len(ended) > 10
+    assert bool((((ended.responses == 7) & ended.mask).sum(1) == 1).all())
+    last = ended.lengths[:, None] - 1
+    assert bool((ended.responses.gather(1, last) == 7).all())
+    assert bool((policy.logprobs(ended)[0].gather(1, last) < 0).all())
+
+
+@pytest.mark.parametrize("make", [llama, other_layout], ids=["llama", "gpt2"])
+def test_a_prompt_that_leaves_no_room_is_refused(make: Any) -> None:
+    """Both read 32 tokens; a prompt of 27 and a response of 6 are one too many."""
+    ids = torch.full((1, 27), 5)
+    with pytest.raises(Refusal, match="prompt of 27 tokens and a response of up to 6 do not fit"):
+        PretrainedPolicy(make(), WORDS).sample((ids, ids > 0), 1, seeded(0))
+    assert len(PretrainedPolicy(make(), WORDS).sample((ids[:, 1:], ids[:, 1:] > 0), 1, seeded(0))) == 1
+
+
 # Folders
+
+
+def test_the_tokenizer_goes_with_the_weights_and_the_folder_generates_in_transformers(tmp_path) -> None:
+    """Weights kept in float32 and computed in bfloat16 are written in bfloat16; the library says what we say."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    folder = llamas.llama_folder(tmp_path / "in")
+    texts, model = Texts.load(folder), open_causal(folder, dtype=torch.float32)
+    words = texts.vocabulary(6, size=300)
+    policy = PretrainedPolicy(model, words, top_k=1, compute=torch.bfloat16)
+    policy.save(tmp_path / "out", texts)
+    ids = torch.tensor([texts.prompt("My honest review of the lamp")])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        copy = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+        tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
+        asked = tokenizer.apply_chat_template(
+            [{"role": "user", "content": "My honest review of the lamp"}], add_generation_prompt=True, return_dict=False
+        )
+        said = copy.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=6)
+    assert asked == ids[0].tolist()
+    assert copy.dtype == torch.bfloat16
+    rollout = policy.sample((ids, ids >= 0), 1, seeded(0))
+    assert said[0, ids.shape[1] :].tolist()[: int(rollout.lengths)] == rollout.responses[0][rollout.mask[0]].tolist()
+
+
+def test_a_reward_model_is_no_policy(tmp_path) -> None:
+    """Its head would be left out, or a fresh one put in its place."""
+    from transformers import LlamaForSequenceClassification
+
+    LlamaForSequenceClassification(llama().config).save_pretrained(tmp_path)
+    with pytest.raises(Refusal, match=r"a model that judges \(LlamaForSequenceClassification\), not one that speaks"):
+        open_causal(tmp_path)
 
 
 def test_a_saved_folder_loads_bit_equal_and_holds_no_pickle(tmp_path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
-from killick.ops.losses import bradley_terry, group_weights
+from killick.ops.losses import bradley_terry, centring, group_weights
 
 modest = settings(max_examples=30, deadline=None, derandomize=True)
 scores = st.lists(st.tuples(st.floats(-40, 40), st.floats(-40, 40)), min_size=1, max_size=8)
@@ -271,3 +271,13 @@ def test_bradley_terry_has_the_gradient_of_finite_differences() -> None:
     label = torch.rand(6, generator=generator, dtype=torch.float64)
     margin = torch.randn(6, generator=generator, dtype=torch.float64)
     assert torch.autograd.gradcheck(lambda c, r: bradley_terry(c, r, label=label, margin=margin), (chosen, rejected))
+
+
+def test_centring_is_the_squared_sum_and_pulls_both_scores_alike() -> None:
+    """Scores 2 and -.5: 1.5 squared, 2.25, with slope 3 on both; none where they are opposite."""
+    chosen, rejected = double([2.0, 1.0]).requires_grad_(), double([-0.5, -1.0]).requires_grad_()
+    found = centring(chosen, rejected)
+    assert_close(found.detach(), double([2.25, 0.0]))
+    found.sum().backward()
+    assert_close(chosen.grad, double([3.0, 0.0]))
+    assert_close(rejected.grad, double([3.0, 0.0]))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from aligning import brevity, letters, setting, tiny
+from aligning import brevity, judge_folder, letters, setting, tiny
 from killick.algorithms.reference import digest
 from killick.models.pretrained import PretrainedPolicy
 from killick.models.texts import Texts
@@ -84,13 +84,13 @@ def test_every_answer_of_a_look_stands_beside_the_references_with_scores_of_its_
         assert row["reference_gold"] == pytest.approx(brevity(row["reference"]), abs=1e-6)
     assert all(row["response"] == row["reference"] for row in rows[:10])  # before the first step it is the reference
     assert any(row["response"] != row["reference"] for row in rows[20:])
-    look = [row for row in told.rows if row["arm"] == "beta=0" and row["step"] == 3][0]
+    look = next(row for row in told.rows if row["arm"] == "beta=0" and row["step"] == 3)
     assert look["held_gold"] == pytest.approx(sum(row["gold"] for row in rows[20:]) / 10, abs=1e-6)
 
 
 def test_the_optimiser_never_asks_a_held_out_prompt(place: Path) -> None:
     config = tiny(place, steps=6)
-    state, seen, prepared = begun(config)
+    _, _, prepared = begun(config)
     trained, held_out = prepared.watched.train.rows, prepared.watched.held_out.rows
     assert trained.keys() & held_out.keys() == set()
     asked = set()
@@ -101,7 +101,7 @@ def test_the_optimiser_never_asks_a_held_out_prompt(place: Path) -> None:
         return inner(prompts, answers)
 
     watched = replace(prepared.watched, proxy=replace(prepared.watched.proxy, score=score))
-    state, seen = align.begin(config, align.cells(config)[0], prepared=prepared._replace(watched=watched))
+    _, seen = align.begin(config, align.cells(config)[0], prepared=prepared._replace(watched=watched))
     assert len(list(seen)) == 7
     rollouts = [set(each[1:]) for each in asked]
     assert all(each <= set(trained.values()) or each <= set(held_out.values()) for each in rollouts)
@@ -169,6 +169,27 @@ def test_a_policy_learns_to_please_the_reward(place: Path) -> None:
     told = tell(align, tiny(place, baseline="leave-one-out", gold=None, evaluated=12, answers=8, **settings))
     first, last = told.rows[0], told.rows[-1]
     assert last["held_proxy"] - first["held_proxy"] > 4 * last["held_proxy_error"]
+
+
+@pytest.mark.parametrize("train_layers", [1, "full"])
+def test_a_critic_from_the_reward_model_moves_and_the_reward_model_does_not(place: Path, train_layers: Any) -> None:
+    """O-41: scores of fixed texts are the same to the bit after five steps."""
+    judge = judge_folder(place)
+    config = tiny(place, reward=(str(judge),), critic_from="reward", steps=5, train_layers=train_layers, gold=None)
+    state, seen, prepared = begun(config)
+    texts = (["a", "b"], ["one", "two"])
+    score = prepared.watched.proxy.score
+    before, critic = score(*texts), digest(state.ppo.value.parameters())
+    assert len(list(seen)) == 6
+    assert torch.equal(score(*texts), before)
+    assert digest(state.ppo.value.parameters()) != critic
+
+
+@pytest.mark.parametrize("reward", [("aligning:letters",), ("judge", "aligning:letters")])
+def test_a_critic_needs_one_reward_model_to_begin_from(place: Path, reward: tuple[str, ...]) -> None:
+    judge_folder(place)
+    given = tuple(str(place / each) if each == "judge" else each for each in reward)
+    assert "--critic-from reward needs one --reward" in refused(tiny(place, reward=given, critic_from="reward"))
 
 
 # What comes out

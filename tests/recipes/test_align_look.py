@@ -81,14 +81,14 @@ def test_a_look_scores_what_it_shows_and_puts_no_prompt_twice(prepared: Any) -> 
 
 def test_a_score_of_text_reads_prompt_and_answer_behind_the_tokens(prepared: Any) -> None:
     _, ready = prepared
-    watched, asked = ready.watched, []
+    watched, asked = ready.watched, list[tuple[str, str]]()
 
     def score(prompts: Any, answers: Any) -> torch.Tensor:
         asked.extend(zip(prompts, answers, strict=True))
         return torch.arange(len(answers), dtype=torch.float64)
 
     ids, mask = watched.train.all()
-    spoken = torch.tensor(watched.texts.answer("a lamp") + [watched.texts.eos])
+    spoken = torch.tensor([*watched.texts.answer("a lamp"), watched.texts.eos])
     rows = torch.stack((spoken, spoken))
     finished = torch.tensor([True, True])
     rollout = Rollout(ids[:2], mask[:2], rows, rows >= 0, torch.zeros(rows.shape), finished)

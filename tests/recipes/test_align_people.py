@@ -1,4 +1,4 @@
-"""What people are asked about a run: the saved policy's first answer to each held-out prompt, beside the reference's."""
+"""What people are asked about a run: the first held-out answers of the saved policy, beside those of the reference."""
 
 from typing import Any
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from aligning import setting, tiny
-from killick.recipes.align_start import Cost, contents, digest, measured, resolved, scaled, short_step
+from killick.recipes.align_start import Cost, contents, measured, resolved, scaled, short_step
 from killick.types import Refusal
 
 
@@ -35,18 +35,6 @@ def test_a_folder_that_is_no_model_is_refused(place: Path, tmp_path: Path) -> No
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(Refusal, match="no folder of a language model"):
         resolved(tiny(place, model=str(tmp_path)))
-
-
-def test_a_digest_changes_with_a_byte_and_with_a_name_and_not_with_the_place(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "file").write_bytes(b"1")
-    assert digest(tmp_path / "a") == digest(tmp_path / "b")
-    (tmp_path / "b" / "file").write_bytes(b"2")
-    assert digest(tmp_path / "a") != digest(tmp_path / "b")
-    (tmp_path / "b" / "file").write_bytes(b"1")
-    (tmp_path / "b" / "file").rename(tmp_path / "b" / "other")
-    assert digest(tmp_path / "a") != digest(tmp_path / "b")
 
 
 def test_contents_name_what_stands_behind_each_path(place: Path) -> None:

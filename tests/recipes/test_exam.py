@@ -107,7 +107,7 @@ def test_it_tells_how_far_it_is_and_ends_at_the_whole(held: Held) -> None:
     last = {event.what: (event.done, event.total) for event in events if isinstance(event, Progress)}
     assert last == {
         "answers of the policy": (24, 24),
-        "answers scored": ((total := len(held.answers) + 24 + 6 * 128), total),
+        "answers scored": ((total := len(held.answers) + 24 + 6 * 64), total),
     }
 
 

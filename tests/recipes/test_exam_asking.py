@@ -9,6 +9,8 @@ import exams
 from killick.recipes import exam_asking
 from killick.recipes.exam_asking import AT_ONCE, Asked, Progress, speaking
 from killick.recipes.ledger import Note
+from killick.recipes.text_score import Unscored
+from killick.types import Refusal
 
 
 def drained(steps):
@@ -59,3 +61,17 @@ def test_an_exam_of_over_a_minute_says_so_once(each: float, said: list[str], mon
 
     events, _ = drained(Asked(exams.setup(judge), scored=200, written=0).scores(["p"] * 200, ["a"] * 200))
     assert [event.text for event in events if isinstance(event, Note)] == said
+
+
+def test_an_answer_without_a_score_is_named_by_its_text() -> None:
+    """O-52: not by its place among the few that were asked about at once."""
+
+    def judge(prompts, answers):
+        if "bad" in answers:
+            raise Unscored(answers.index("bad"), "the function gave nan", name="REWARD my:judge")
+        return torch.zeros(1, len(answers), dtype=torch.double)
+
+    texts = ["good"] * (AT_ONCE + 5) + ["bad"]
+    asked = Asked(exams.setup(judge), scored=len(texts), written=0)
+    with pytest.raises(Refusal, match="REWARD my:judge, the answer 'bad' to 'p': the function gave nan"):
+        drained(asked.scores(["p"] * len(texts), texts))

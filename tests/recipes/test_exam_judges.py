@@ -33,6 +33,8 @@ def test_every_member_is_asked_and_their_mean_is_the_score(folder: Path) -> None
     plain = PretrainedReward.load(folder).scores(["Say it.", "Say it."], ["It is said.", ""]).double()
     assert torch.allclose(scores.mean(0), plain, atol=1e-5)
     assert (found.learned, found.nats) == (None, 1.0)
+    half = open_examinee(str(folder), dtype=torch.bfloat16).judge(["Say it.", "Say it."], ["It is said.", ""])
+    assert 0 < float((half - scores).abs().max()) < 0.1 * float(scores.abs().max())
 
 
 def test_what_the_fit_left_beside_it_is_read(folder: Path) -> None:

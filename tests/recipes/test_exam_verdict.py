@@ -40,8 +40,8 @@ def test_gold_or_else_the_reach_of_labels_says_how_far(given: dict[str, Any], ca
 
 def test_the_first_sentence_says_it() -> None:
     far = {"n": 8, "kl": 1.2, "why": "gold holds."}
-    assert headline("no", None, [STOP]) == "Do not optimise against it. It is a coin."
-    assert headline("little", far, [STOP]).startswith("Optimise against it only a little: best of 8 at most")
-    assert f"best of {CAREFUL} at most" in headline("little", None, [STOP])
-    assert "best of 8, at most 1.20 nats from the policy: gold holds." in headline("yes", far, [])
-    assert "how far is not known" in headline("yes", None, [])
+    assert headline("no", None, because=[STOP]) == "Do not optimise against it. It is a coin."
+    assert headline("little", far, because=[STOP]).startswith("Optimise against it only a little: best of 8 at most")
+    assert f"best of {CAREFUL} at most" in headline("little", None, because=[STOP])
+    assert "best of 8, at most 1.20 nats from the policy: gold holds." in headline("yes", far, because=[])
+    assert "how far is not known" in headline("yes", None, because=[])

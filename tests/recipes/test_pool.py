@@ -263,6 +263,6 @@ def faults_of_a_step(keep: bool) -> int:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="told to glibc only")
 def test_a_cell_keeps_the_memory_that_it_frees() -> None:
-    """Five arrays of 8 MB are 10,240 pages of 4 KiB where each is asked for anew, and hardly one where memory is kept."""
+    """Five arrays of 8 MB, asked for anew each time, are 10,240 pages of 4 KiB; kept memory is hardly asked for."""
     with fork.Pool(1) as one:
         assert one.apply(faults_of_a_step, (True,)) < 500

@@ -40,7 +40,7 @@ def test_piece_by_piece_gives_the_states_of_all_at_once(judge: PretrainedReward)
     events, states = run(read_states(judge, rollout))
     assert_close(states, judge.states(PROMPTS, ANSWERS), atol=1e-5, rtol=0)
     total = int(rollout.prompt_mask.sum() + rollout.mask.sum())
-    assert events[-1] == Progress("reading responses", total, total)
+    assert events[-1] == Progress("tokens of responses read", total, total)
     assert [event.done for event in events] == sorted(event.done for event in events)
 
 

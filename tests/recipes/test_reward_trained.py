@@ -106,7 +106,7 @@ def test_steps_that_make_it_worse_are_dropped(folder: Path, data: Judged, tmp_pa
 def test_settings_that_cannot_be_are_refused() -> None:
     for settings, words in (({"epochs": 0.0}, "--epochs"), ({"batch": 0}, "batch"), ({"learning_rate": -1.0}, "rate")):
         with pytest.raises(Refusal, match=words):
-            TrainedConfig(**settings).validate()  # type: ignore[arg-type]
+            TrainedConfig(**settings).validate()
 
 
 def test_without_validation_the_last_weights_are_kept() -> None:

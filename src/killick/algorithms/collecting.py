@@ -1,5 +1,6 @@
 """One iteration's evidence, for every optimiser alike: sample, score, and compare with the reference."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from killick.flags import settings
+from killick.flags import gathered, settings
 
 if TYPE_CHECKING:
     from killick.recipes.align_config import Config
@@ -42,7 +42,9 @@ def align(given: list[str]) -> None:
     from killick.rundir.folder import RunFolder
 
     torch.set_num_threads(1)
-    options: Any = settings("align", command(Config), given=given, about=ABOUT, known=known(Config))
+    options: Any = settings(
+        "align", command(Config), given=gathered(given, "--reward"), about=ABOUT, known=known(Config)
+    )
     config = resolved(replace(options.config, model=str(found(options.config.model))))
     out: Path | None = options.out
     begun = out is not None and (out / "config.json").exists()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -51,6 +51,7 @@ class Exam:
         prompts: held-out prompts that it answers, at most.
         tokens: of an answer of the policy, at most.
         temperature: of its sampling.
+        dtype: that a reward folder computes in; bfloat16 is about three times as fast on CPUs that know it.
         seed: of everything drawn.
         skip_bad: leave bad rows of the file out instead of refusing it.
     """
@@ -64,6 +65,7 @@ class Exam:
     prompts: int = 32
     tokens: int = 64
     temperature: float = 1.0
+    dtype: Literal["float32", "bfloat16"] = "float32"
     seed: int = 0
     skip_bad: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
 
@@ -107,12 +109,20 @@ def exam(given: list[str]) -> None:
     work = opened(asked)  # before a folder is made: a wrong word should leave nothing behind
     with closing(RunFolder(asked.out, "exam", config)) as folder:
         print(f"Run folder: {folder.path}", flush=True)
-        write(folder, work(), asked=asked, began=began)
+        try:
+            examined = work()
+        except KeyboardInterrupt as stop:
+            raise KeyboardInterrupt(
+                f"An exam is kept when it is whole; give the same words with --out {folder.path} to begin again."
+            ) from stop
+        write(folder, examined, asked=asked, began=began)
         tell(folder.path)
 
 
 def opened(asked: Exam) -> Any:
     """Everything that is asked, loaded; a call that examines."""
+    import torch
+
     from killick.cli.progress import watched
     from killick.recipes.exam import examine
     from killick.recipes.exam_asking import Setup
@@ -123,7 +133,7 @@ def opened(asked: Exam) -> Any:
 
     if not asked.prefs.exists():
         raise Refusal(f"There is no preference file {asked.prefs}.")
-    examinee = open_examinee(asked.reward)
+    examinee = open_examinee(asked.reward, dtype=getattr(torch, asked.dtype))
     held = read_held(asked.prefs, examinee.learned, skip_bad=asked.skip_bad)
     gold = None if asked.gold is None else single(load_score(asked.gold, flag="--gold"))
     speak = None

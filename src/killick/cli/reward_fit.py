@@ -268,5 +268,5 @@ def after_lines(facts: dict[str, Any], *, out: Path, asked: Fit) -> list[str]:
         f"{few}{ties}; {facts['learned_accuracy']:.3f} on those that it learned from",
         ceiling_line(facts),
         f"The reward model is in {out}{members}.",
-        f"Before anything is optimised against it:  killick reward exam {out} {prefs}",
+        f"Before anything is optimised against it:  killick reward exam {out} {prefs} --policy {asked.model}",
     ]

@@ -104,19 +104,21 @@ def work(
             raise ArithmeticError(f"{error} What came before is in {folder.path}.") from error
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = used.ru_utime + used.ru_stime + time.process_time()
-    rows, found = folder.rows(), folder.found()
-    folder.finish(
-        {
-            "recipe": name,
-            **({"question": recipe.QUESTION} if hasattr(recipe, "QUESTION") else {}),
-            **({"verdict": recipe.verdict(config, rows)} if hasattr(recipe, "verdict") else {}),
-            "seeds": list(config.seeds),
-            "cpu_s": round(cpu, 2),
-            "wall_s": round(time.monotonic() - began, 2),
-            "claims": recipe.claims(rows, found) if hasattr(recipe, "claims") else [],
-            "tables": [asdict(table) for table in recipe.tables(rows, found)] if hasattr(recipe, "tables") else [],
-        }
-    )
+    spent = {"cpu_s": round(cpu, 2), "wall_s": round(time.monotonic() - began, 2)}
+    folder.finish(results(recipe, config, rows=folder.rows(), found=folder.found()) | spent)
+
+
+def results(recipe: ModuleType, config: Any, *, rows: list[dict[str, Any]], found: dict[str, Any]) -> dict[str, Any]:
+    """What a run came to: its claims and tables, and a question and a verdict where the recipe has its own."""
+    own = {"question": recipe.QUESTION} if hasattr(recipe, "QUESTION") else {}
+    own |= {"verdict": recipe.verdict(config, rows)} if hasattr(recipe, "verdict") else {}
+    return {
+        "recipe": recipe.__name__.rpartition(".")[2],
+        **own,
+        "seeds": list(config.seeds),
+        "claims": recipe.claims(rows, found) if hasattr(recipe, "claims") else [],
+        "tables": [asdict(table) for table in recipe.tables(rows, found)] if hasattr(recipe, "tables") else [],
+    }
 
 
 def finish(folder: Path, *, show: bool) -> list[dict[str, Any]]:

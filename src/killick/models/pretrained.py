@@ -274,9 +274,10 @@ def write_folder(
         tensors.pop("lm_head.weight", None)
     before = model.config.dtype
     try:
-        model.config.dtype = dtype
         with quietly():
             model.save_pretrained(folder, state_dict=tensors)
+        model.config.dtype = dtype  # the library writes the type that the weights are kept in, not that of the file
+        model.config.save_pretrained(folder)
     finally:
         model.config.dtype = before
     if texts is not None:

@@ -38,6 +38,18 @@ def log_distribution(
         top_k: only so many of the most probable tokens stay possible; None keeps all.
         top_p: only the fewest most probable tokens whose probabilities reach this sum stay possible; 1 keeps all.
     """
+    return scaled(logits, temperature, forbidden=forbidden, top_k=top_k, top_p=top_p).log_softmax(-1)
+
+
+def scaled(
+    logits: Float[Tensor, "*shape vocab"],
+    temperature: float = 1.0,
+    *,
+    forbidden: tuple[int, ...] = (),
+    top_k: int | None = None,
+    top_p: float = 1.0,
+) -> Float[Tensor, "*shape vocab"]:
+    """Logits whose softmax is `log_distribution`, without that softmax; what cannot be drawn is minus infinity."""
     half = logits.dtype in (torch.bfloat16, torch.float16)
     logits = logits if logits.dtype == torch.float64 else logits.float()
     if forbidden:
@@ -49,7 +61,7 @@ def log_distribution(
     if top_p < 1:
         logits = logits.log_softmax(-1)
         logits = logits.masked_fill(logits < edge(logits.detach(), top_p), -torch.inf)
-    return logits.log_softmax(-1)
+    return logits
 
 
 def kth_largest(logits: Float[Tensor, "*shape vocab"], k: int) -> Float[Tensor, "*shape 1"]:
@@ -90,12 +102,37 @@ def draw(log_probs: Float[Tensor, "batch vocab"], generator: Draws) -> Int[Tenso
     A row of NaN gives some token of the vocabulary; whoever samples checks the log-prob that goes with it. Of several
     generators each row draws from its own, so what a row draws does not depend on the rows beside it.
     """
-    own = [(len(log_probs), generator)] if isinstance(generator, torch.Generator) else [(1, one) for one in generator]
-    uniform = torch.cat([torch.rand(rows, 1, generator=one, device=log_probs.device) for rows, one in own])
-    shares = log_probs.float().exp()
+    return found(log_probs.float().exp(), generator)[0]
+
+
+def draw_scored(
+    logits: Float[Tensor, "batch vocab"], generator: Draws
+) -> tuple[Int[Tensor, " batch"], Float[Tensor, " batch"]]:
+    """One token from the softmax of each row, and its log-prob in nats.
+
+    Args:
+        logits: as `scaled` gives them.
+        generator: drawn from, as in `draw`.
+    """
+    if logits.shape[1] < WIDE:
+        log_probs = logits.log_softmax(-1)
+        token = draw(log_probs, generator)
+        return token, pick(log_probs, token)
+    # In a wide vocabulary the sum that the draw needs anyway spares a log-softmax.
+    top = logits.amax(1, keepdim=True)
+    token, total = found((logits - top).float().exp_(), generator)
+    return token, pick(logits, token) - top[:, 0] - total.log()
+
+
+def found(
+    shares: Float[Tensor, "batch vocab"], generator: Draws
+) -> tuple[Int[Tensor, " batch"], Float[Tensor, " batch"]]:
+    """A token of each row, as often as its share of the row's sum, and that sum."""
+    own = [(len(shares), generator)] if isinstance(generator, torch.Generator) else [(1, one) for one in generator]
+    uniform = torch.cat([torch.rand(rows, 1, generator=one, device=shares.device) for rows, one in own])
     if shares.shape[1] < WIDE:
         cumulative = running(shares)
-        return above(cumulative, uniform * cumulative[:, -1:])[:, 0]
+        return above(cumulative, uniform * cumulative[:, -1:])[:, 0], cumulative[:, -1]
     blocks = functional.pad(shares, (0, -shares.shape[1] % BLOCK)).unflatten(1, (-1, BLOCK))
     cumulative = running(blocks.sum(2))
     height = uniform * cumulative[:, -1:]
@@ -103,7 +140,7 @@ def draw(log_probs: Float[Tensor, "batch vocab"], generator: Draws) -> Int[Tenso
     below = cumulative.gather(1, (block - 1).clamp(min=0)).where(block > 0, 0.0)
     inside = running(blocks.take_along_dim(block[:, :, None], 1)[:, 0])
     token = above(inside, torch.minimum(height - below, inside[:, -1:] * (1 - 2**-24)))
-    return (block * BLOCK + token)[:, 0].clamp(max=shares.shape[1] - 1)
+    return (block * BLOCK + token)[:, 0].clamp(max=shares.shape[1] - 1), cumulative[:, -1]
 
 
 def running(shares: Float[Tensor, "batch entry"]) -> Float[Tensor, "batch entry"]:

@@ -42,7 +42,7 @@ def bradley_terry(
 def centring(chosen: Float[Tensor, " pair"], rejected: Float[Tensor, " pair"]) -> Float[Tensor, " pair"]:
     """(chosen + rejected)^2: pairs fix scores up to a constant, and this pulls it to where their mean is 0.
 
-    Source: Eisenstein et al. 2023, arXiv 2312.09244, section 2.
+    Source: Eisenstein et al. 2023, arXiv 2312.09244.
     """
     return (chosen + rejected).square()
 

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import torch
 
 from killick.algorithms.ppo import PPOState
+from killick.models.critics import check_reads, critic_from_judge
+from killick.models.judging import PretrainedReward
 from killick.models.pretrained import open_causal
 from killick.models.prompting import PromptSet
 from killick.models.speakers import Speakers, speakers
@@ -39,6 +41,8 @@ class Prepared(NamedTuple):
 
     model: Any
     watched: Watched
+    judge: PretrainedReward | None = None
+    """Where the critic begins, if it is not the policy."""
 
 
 def cells(config: Config) -> list[Cell]:
@@ -71,7 +75,23 @@ def prepare(config: Config, seed: int) -> Generator[Note, None, tuple[Prepared, 
     }
     framed = "in the model's chat template" if texts.chat else "as plain text"
     yield Note(f"{len(watched.train)} prompts to learn from, {held} held out to look at, {framed}.")
-    return Prepared(model, watched), found
+    return Prepared(model, watched, judging(config, texts)), found
+
+
+def judging(config: Config, texts: Texts) -> PretrainedReward | None:
+    """The reward model that the critic begins from, read apart from the one that scores.
+
+    Raises:
+        Refusal: where the reward is no such model, or reads other tokens.
+    """
+    if config.critic_from == "policy":
+        return None
+    if len(config.reward) != 1 or not Path(config.reward[0]).is_dir():
+        given = " ".join(config.reward)
+        raise Refusal(f"--critic-from reward needs one --reward that is the folder of a reward model, not {given}.")
+    judge = PretrainedReward.load(Path(config.reward[0]))
+    check_reads(judge, texts, name=f"--reward {config.reward[0]}")
+    return judge
 
 
 def context(model: Any) -> int | None:
@@ -126,7 +146,11 @@ def begin(config: Config, cell: Cell, *, prepared: Prepared) -> Begun:
 def started(config: Config, cell: Cell, *, prepared: Prepared, time: int) -> PPOState:
     """The optimiser's state before its first step, for responses of so many tokens."""
     who: Any = speaking(config, prepared.model, texts=prepared.watched.texts, time=time)
-    critic = who.value.to(config.device) if config.baseline == "critic" else None
+    critic = who.value if config.baseline == "critic" else None
+    if prepared.judge is not None:
+        judge = prepared.judge.model.to(config.device)
+        critic = critic_from_judge(judge, who.trunk, compute=TYPES[config.dtype])
+    critic = critic if critic is None else critic.to(config.device)
     generator = stage_generator(cell.seed, f"ppo {cell.arm}", device=config.device)
     return PPOState(who.policy, who.reference, critic, config.ppo(), generator, config.leashes()[cell.arm])
 

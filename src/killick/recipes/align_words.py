@@ -14,17 +14,17 @@ NOISE = 2.0
 COLUMNS = {
     "proxy": "proxy",
     "gold": "gold",
-    "gold_error": "gold's error",
-    "win": "beats reference",
-    "kl": "KL, nats",
-    "entropy": "entropy, nats a token",
-    "length": "length, tokens",
+    "gold_error": "± gold",
+    "win": "wins",
+    "kl": "KL",
+    "entropy": "entropy",
+    "length": "tokens",
     "finished": "finished",
 }
 NOTE = (
-    "Means over answers to prompts that nothing was learned from. The error is that of the mean over prompts; beats "
-    "reference is the share of answers that score higher than the reference's answer to the same prompt (by gold where "
-    "there is one, ties count half). Step 0 is the model as it was."
+    "Means over answers to prompts that nothing was learned from, ± one standard error over prompts. Wins: the share "
+    "of answers that score higher than the reference's to the same prompt (by gold where there is one; ties count "
+    "half). KL in nats an answer, entropy in nats a token. Step 0 is the model as it was."
 )
 
 
@@ -89,7 +89,8 @@ def looked(seen: Sequence[Point], config: Config) -> str:
         return f"{rise}, no further than its noise: {more}. {saved(seen, config)}"
     if first.gold is None or last.gold is None:
         asked = "people are asked on the labelling page" if config.gold == "people" else "read the answers"
-        return f"{rise}; no gold was measured, so whether that is a gain only eyes can tell: {asked}. {saved(seen, config)}"
+        told = f"no gold was measured, so whether that is a gain only eyes can tell: {asked}."
+        return f"{rise}; {told} {saved(seen, config)}"
     return f"{rise}, and {kept_gain(seen)} {saved(seen, config)}"
 
 

@@ -31,8 +31,8 @@ from killick.recipes.exam_verdict import judged as verdict_of
 from killick.recipes.prompts import prompt_words
 from killick.rundir.seeds import stage_generator
 
-PROBED = 128
-"""Prompts at most on which probes are tried: their interval is then at most .17 wide."""
+PROBED = 64
+"""Prompts at most on which probes are tried: the end of an interval is then at most .12 away."""
 READ = 5
 """Examples of each kind that are kept to be read."""
 

@@ -13,10 +13,14 @@ from killick.recipes.exam_held import Held
 from killick.recipes.exam_probes import probe_facts
 from killick.recipes.ledger import Note
 from killick.recipes.prompts import Prompt, prompt_words
+from killick.recipes.text_score import Unscored
 from killick.rundir.seeds import stage_generator
+from killick.types import Refusal
 
 AT_ONCE = 64
 """Answers that are scored between two words about progress."""
+SHOWN = 60
+"""Characters of a text by which it is found again."""
 ASKED = 4
 """Prompts that a policy answers at once."""
 
@@ -91,9 +95,17 @@ class Asked:
         self.told, self.spent = False, 0.0
 
     def ask(self, prompts: Sequence[Prompt], answers: Sequence[str]) -> Tensor:
-        """Scores [member row] of a few answers."""
+        """Scores [member row] of a few answers.
+
+        Raises:
+            Refusal: naming the answer that has none by its text: its number among these few tells nobody anything.
+        """
         began = time.monotonic()
-        found = self.setup.judge(prompts, answers)
+        try:
+            found = self.setup.judge(prompts, answers)
+        except Unscored as error:
+            answer, prompt = answers[error.row][:SHOWN], prompt_words(prompts[error.row])[:SHOWN]
+            raise Refusal(f"{error.name}, the answer {answer!r} to {prompt!r}: {error.reason}.") from error
         self.spent, self.done = self.spent + time.monotonic() - began, self.done + len(answers)
         return found
 

@@ -37,8 +37,12 @@ class Examinee:
     nats: float = 1.0
 
 
-def open_examinee(spec: str) -> Examinee:
+def open_examinee(spec: str, *, dtype: torch.dtype = torch.float32) -> Examinee:
     """A reward model in a folder with all its members, or whatever else scores text.
+
+    Args:
+        spec: a folder, or a name as `load_score` takes it.
+        dtype: that a folder's model computes in.
 
     Raises:
         Refusal: where it cannot be loaded.
@@ -48,7 +52,7 @@ def open_examinee(spec: str) -> Examinee:
         return Examinee(single(load_score(spec, flag="REWARD")))
     from killick.models.judging import PretrainedReward
 
-    model = PretrainedReward.load(folder)
+    model = PretrainedReward.load(folder, dtype=dtype)
     learned, found = beside(folder / LEARNED, list), beside(folder / RESULTS, dict) or {}
     nats = found.get("nats_per_unit")
     sure = isinstance(nats, (int, float)) and not isinstance(nats, bool) and nats > 0

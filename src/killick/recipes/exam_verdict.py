@@ -26,13 +26,13 @@ def judged(facts: Facts) -> dict[str, Any]:
     return {
         "level": level,
         "far": far,
-        "headline": headline(level, far, stops or limits),
+        "headline": headline(level, far, because=stops or limits),
         "reasons": [vars(reason) for weight in order for reason in reasons if reason.weight == weight],
         "unknown": list(unknown(facts)),
     }
 
 
-def headline(level: str, far: Facts | None, because: Sequence[Reason]) -> str:
+def headline(level: str, far: Facts | None, *, because: Sequence[Reason]) -> str:
     """The verdict in a sentence or two."""
     if level == "no":
         return f"Do not optimise against it. {because[0].text}"

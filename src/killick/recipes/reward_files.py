@@ -91,7 +91,7 @@ def fit_head(judge: PretrainedReward, judged: Judged, *, config: HeadConfig) -> 
             yield Progress("fitting members", len(heads), config.members)
     weight = torch.stack([scale.folded(head) for head in heads])
     nats = put(judge, weight, states=states[used])
-    scores = judge.score(states).detach()
+    scores = states @ judge.model.score.weight.detach().float().cpu()[0]
     return {
         "train": "head", "l2": l2, "validation_loss": {format(k, "g"): v for k, v in losses.items()},
         "centre": config.centre, "members": config.members, "nats_per_unit": nats,

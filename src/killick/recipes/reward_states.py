@@ -61,7 +61,7 @@ def read_states(
                     told = True
                     words = estimate_words(moment().wall - began.wall, done - first, left=total - done)
                     yield from [Note(f"{len(rollout):,} responses: {words} {KEPT}")] if words else []
-                yield Progress("reading responses", done, total)
+                yield Progress("tokens of responses read", done, total)
             order = torch.cat([at for at, _ in found]).argsort()
             return {"states": torch.cat([states for _, states in found])[order]}
 

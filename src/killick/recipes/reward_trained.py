@@ -19,6 +19,7 @@ from torch import Tensor
 from killick.algorithms.reference import digest
 from killick.models.judging import PretrainedReward, batches
 from killick.models.judging_trained import TopJudge, WholeJudge
+from killick.models.trunk import Trunk
 from killick.recipes.ledger import Note
 from killick.recipes.reward_data import Judged
 from killick.recipes.reward_files import Event, HeadConfig, fit_head, found_facts, put
@@ -89,31 +90,33 @@ def fit_trained(
     Returns:
         What was found, as plain numbers and texts.
     """
-    mark = marked(judge, judged, config)
+    mark = marked(judge, judged, config=config)
+    if config.train == "top":
+        Trunk(judge.model, config.train_layers)  # refuses what cannot be before anything long is begun
     begun = yield from fit_head(judge, judged, config=head)
     with torch.no_grad():
         judge.model.score.weight.mul_(begun["nats_per_unit"])  # back to nats, as the loss reads scores
     rollout, (learned, _), (validation, _) = judged.preference.rollout, judged.of(0), judged.of(1)
-    model = (
-        TopJudge(judge, rollout, train_layers=config.train_layers)
-        if config.train == "top"
-        else WholeJudge(judge, rollout)
-    )
+    top = config.train == "top"
+    model = TopJudge(judge, rollout, train_layers=config.train_layers) if top else WholeJudge(judge, rollout)
     state = FitState(model, config.fit(len(learned.group.unique())), stage_generator(config.seed, "reward layers"))
     best = yield from trained(state, judged, kept=kept_at(out, mark))
     yield Note(best_words(best, pairs=len(validation)))
     model.load_state_dict(best["weights"])
-    states = pooled(model, torch.arange(len(rollout)))
+    settings = asdict(config) | {"learning_rate": state.config.learning_rate, "steps": state.config.steps}
+    told = {"best_step": best["step"], "validation_loss_by_step": best["losses"], "head_accuracy": begun["accuracy"]}
+    return begun | settings | told | finished(judge, model, judged=judged, seed=head.seed)
+
+
+def finished(judge: PretrainedReward, model: TopJudge | WholeJudge, *, judged: Judged, seed: int) -> dict[str, Any]:
+    """Put what was learned back, on one scale, and judge it."""
+    states = pooled(model, torch.arange(len(judged.preference.rollout)))
     model.put_back()
+    learned, _ = judged.of(0)
     used = torch.cat((learned.chosen, learned.rejected)).unique()
-    weight = judge.model.score.weight.detach().double()
-    nats = put(judge, weight, states=states[used])
-    return {
-        **begun, **{name: value for name, value in asdict(config).items() if name != "seed"},
-        "learning_rate": state.config.learning_rate, "steps": state.config.steps, "best_step": best["step"],
-        "validation_loss_by_step": best["losses"], "head_accuracy": begun["accuracy"], "nats_per_unit": nats,
-        **found_facts(judge.score(states.to(weight.device)).detach().cpu(), judged, nats=nats, seed=head.seed),
-    }  # fmt: skip
+    nats = put(judge, judge.model.score.weight.detach().cpu().double(), states=states[used])
+    scores = states @ judge.model.score.weight.detach().float().cpu()[0]
+    return {"nats_per_unit": nats, **found_facts(scores, judged, nats=nats, seed=seed)}
 
 
 def trained(state: FitState, judged: Judged, *, kept: Path) -> Generator[Event, None, dict[str, Any]]:
@@ -185,7 +188,7 @@ def best_words(best: dict[str, Any], *, pairs: int) -> str:
     return f"{kept}, {start:.4f} before."
 
 
-def marked(judge: PretrainedReward, judged: Judged, config: TrainedConfig) -> str:
+def marked(judge: PretrainedReward, judged: Judged, *, config: TrainedConfig) -> str:
     """What decides a fit, in short: states of another one are not gone on from."""
     preference = judged.preference
     pairs = [getattr(preference, name).tolist() for name in ("chosen", "rejected", "label", "margin", "group")]

@@ -63,8 +63,8 @@ def through_training(shown: Shown) -> Picture | None:
     judged = "gold" if "gold" in panels else "proxy"
     told = "; ".join(f"{arm.name}: {journey(arm, f'held_{judged}')}" for arm in arms)
     caption = (
-        "Marks are answers to prompts that nothing was learned from, with two standard errors over prompts; faint lines "
-        f"are the training prompts, means over {WINDOW} steps. Held-out {judged}, {told}."
+        "Marks are answers to prompts that nothing was learned from, with two standard errors over prompts; faint "
+        f"lines are the training prompts, means over {WINDOW} steps. Held-out {judged}, {told}."
     )
     return Picture("held-out", "Held-out prompts", caption, 1.2 + 1.1 * len(panels), paint)
 
