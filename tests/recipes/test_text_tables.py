@@ -42,3 +42,10 @@ def test_a_run_without_rows_tells_of_its_stages_only() -> None:
         "Reward models beside their ceiling", "Best-of-n on held-out prompts",
     ]  # fmt: skip
     assert len(tables([row(0)], FOUND)) == 4
+
+
+def test_a_gold_with_the_reward_models_own_hole_says_why_nothing_falls() -> None:
+    rows = [row(step) for step in range(3)]
+    plain, alike = (tables(rows, {"9": FOUND["9"] | {"gold": gold}})[1].note for gold in ("sincere", "vader"))
+    assert alike.startswith(plain)
+    assert "the same hole" in alike.removeprefix(plain)

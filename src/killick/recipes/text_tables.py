@@ -19,7 +19,8 @@ def tables(rows: Sequence[Row], found: Found) -> list[Table]:
         found: seed (as text) -> what its stages found.
     """
     told = sorted(found.items(), key=lambda pair: int(pair[0]))
-    every = [rewards(told), held_out(rows), hack(rows), watching(rows), best_of(told)]
+    alike = any(stages.get("gold") == "vader" for _, stages in told)
+    every = [rewards(told), held_out(rows, alike=alike), hack(rows), watching(rows), best_of(told)]
     return [table for table in every if table is not None]
 
 
@@ -44,8 +45,14 @@ def judged(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if row["held_gold"] is not None]
 
 
-def held_out(rows: Sequence[Row]) -> Table | None:
-    """One row an evaluation."""
+ALIKE = (
+    " Gold is VADER alone here, which counts warm words as the reward model does and has the same hole: what gushes "
+    "pleases both, so gold does not fall and nothing looks hacked. Read the answers."
+)
+
+
+def held_out(rows: Sequence[Row], *, alike: bool) -> Table | None:
+    """One row an evaluation; where gold has the reward model's own hole, that is said."""
     body = [
         [row["arm"], row["seed"], row["step"], row["held_proxy"], row["held_gold"], row["held_gold_error"],
          row["held_kl"], row["held_distinct"], row["held_phrase"] or "none", row["held_phrase_share"]]
@@ -55,7 +62,7 @@ def held_out(rows: Sequence[Row]) -> Table | None:
         "Held-out prompts through training",
         "Answers to prompts about things that were never asked about, at rollouts that were set before. The error is "
         "that of the mean over prompts. Distinct is the share of three-word runs that are different; the phrase is "
-        "the run of three to six words that stands in most answers.",
+        "the run of three to six words that stands in most answers." + ALIKE * alike,
         ["arm", "seed", "rollout", "proxy", "gold", "error", "KL, nats", "distinct", "phrase", "share of answers"],
         rows=body,
     )
