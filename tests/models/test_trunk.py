@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,12 @@ from torch.testing import assert_close
 
 pytest.importorskip("transformers", reason="a trunk is a transformers model (extra hf)")
 
+from killick.models import stack
 from killick.models import trunk as module
+from killick.models.layers import run
 from killick.models.pretrained import PretrainedPolicy, open_causal
+from killick.models.prompting import PromptSet
+from killick.models.texts import Texts
 from killick.models.trunk import TopPolicy, TopValue, Trunk
 from killick.types import Prompts, Refusal, Rollout, Vocabulary
 from llamas import llama
@@ -125,6 +130,43 @@ def test_a_memo_that_is_full_changes_no_number(monkeypatch: pytest.MonkeyPatch) 
         assert_close(trunk.whole(rollout), expected, atol=1e-5, rtol=1e-5)
     assert 0 < trunk.held <= 4000
     assert len(trunk.memo) < 12
+
+
+@pytest.mark.parametrize(("count", "passed"), [(16, [16]), (40, [16, 16, 16]), (3, [16])])
+def test_half_precision_is_scored_sixteen_sequences_at_a_time(
+    count: int, passed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Always as many, so that a sequence's log-probs are those of any minibatch bit for bit; float32 goes in one."""
+    seen: list[int] = []
+
+    def counted(x: Tensor, layers: Any, *, where: Any, caches: Any = None) -> Tensor:
+        seen.append(len(x))
+        return run(x, layers, where=where, caches=caches)
+
+    for model, sizes in ((loud().bfloat16(), passed), (loud(), [count])):
+        policy = TopPolicy(Trunk(model, 2), WORDS)
+        rollout = policy.sample(asked(count), 1, seeded(0))
+        policy.trunk.whole(rollout)
+        monkeypatch.setattr(stack, "run", counted)
+        seen.clear()
+        whole = policy.logprobs(rollout)[0]
+        length = rollout.prompts.shape[1] + rollout.responses.shape[1] - 1
+        assert seen == [size * length for size in sizes]
+        assert whole.shape == rollout.responses.shape
+        monkeypatch.undo()
+
+
+def test_a_real_models_first_ratio_is_one_in_half_precision(smollm2: Path) -> None:
+    """Old log-probs of 24 rows, then minibatches of 8 and of 5 of them: in products of their own size some would be off
+    by a third."""
+    texts = Texts.load(smollm2, chat=False)
+    prompts = PromptSet(["My honest review of the lamp: I thought it", "Dear diary,", "I"], texts, limit=40)
+    policy = TopPolicy(Trunk(open_causal(smollm2, dtype=torch.bfloat16), 2), texts.vocabulary(6), temperature=0.8)
+    rollout = policy.sample(prompts.all(), 8, seeded(0))
+    with torch.no_grad():
+        old = policy.logprobs(rollout)[0]
+        for rows in torch.randperm(24, generator=seeded(1)).split([8, 8, 5, 3]):
+            assert torch.equal(policy.logprobs(rollout[rows])[0], old[rows])
 
 
 def test_only_the_top_is_trained_and_kept() -> None:

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from killick.models.decoding import Distribution, decode, score, sequence
-from killick.models.layers import run, unlike
+from killick.models.layers import unlike
 from killick.models.stack import check_fits, sample, stack_of
 from killick.ops.logprobs import Draws
 from killick.types import Prompts, Refusal, Rollout, Vocabulary
@@ -239,9 +239,7 @@ class PretrainedPolicy(nn.Module):
         ids, mask, first = sequence(rollout)
         if self.by_hand:
             stack = stack_of(self.model, self.distribution, dtype=self.compute)
-            where = stack.reach(mask, new=ids.shape[1], seen=ids.shape[1])
-            x = run(stack.read(ids), stack.layers, where=where)
-            logits = stack.logits(x.view(*ids.shape, -1)[:, first:].flatten(0, 1))
+            logits = stack.scored(stack.read(ids).view(*ids.shape, -1), mask, first=first)
             return score(logits, rollout, distribution=self.distribution)
         mask = torch.ones_like(ids) if mask is None else mask.long()
         places = (mask.cumsum(1) - 1).clamp(min=0)

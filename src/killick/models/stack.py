@@ -14,6 +14,9 @@ from killick.models.layers import KeyValues, Layer, Linear, Reach, layer_of, nor
 from killick.ops.logprobs import Draws
 from killick.types import Prompts, Refusal, Rollout
 
+ROWS = 16
+"""Sequences that are scored at once in half precision, neither more nor fewer."""
+
 
 @dataclass(frozen=True)
 class Stack:
@@ -46,6 +49,30 @@ class Stack:
     def logits(self, x: Float[Tensor, "row hidden"]) -> Float[Tensor, "row column"]:
         """From states to a number for each column."""
         return functional.linear(normed(x, self.norm, eps=self.eps), *self.head)
+
+    def scored(
+        self, x: Float[Tensor, "batch length hidden"], mask: Bool[Tensor, "batch length"] | None, *, first: int
+    ) -> Float[Tensor, "row column"]:
+        """Logits after each token from column `first` on, as rows in reading order.
+
+        Products of another size round half precision another way, and then the first ratio of PPO would not be 1: so
+        `ROWS` sequences go through together, the last ones repeated where there are fewer, and what is computed of a
+        sequence does not depend on its minibatch.
+
+        Args:
+            x: states below the layers.
+            mask: True at real tokens; None where no row is padded on the left.
+            first: column.
+        """
+        count, length = x.shape[:2]
+        size = count if x.dtype == torch.float32 else ROWS
+        found = []
+        for start in range(0, count, size):
+            rows = torch.arange(start, start + size, device=x.device).clamp(max=count - 1)
+            where = self.reach(None if mask is None else mask[rows], new=length, seen=length)
+            states = run(x[rows].flatten(0, 1), self.layers, where=where).view(size, length, -1)
+            found.append(self.logits(states[:, first:].flatten(0, 1))[: (count - start) * (length - first)])
+        return torch.cat(found) if len(found) > 1 else found[0]
 
 
 def head_of(model: Any, distribution: Distribution, *, dtype: torch.dtype) -> Linear:

@@ -185,11 +185,8 @@ class TopPolicy(nn.Module):
     def logprobs(self, rollout: Rollout) -> tuple[Float[Tensor, "batch time"], Float[Tensor, "batch time column"]]:
         """Log-probs of the response (0 on padding) and the full log-softmax, nats, with gradient."""
         ids, mask, first = sequence(rollout)
-        length = ids.shape[1]
-        stack = self.stack(self.own())
-        x = self.trunk.whole(rollout)[:, :length].flatten(0, 1)
-        x = run(x, stack.layers, where=stack.reach(mask, new=length, seen=length))
-        logits = stack.logits(x.view(len(ids), length, -1)[:, first:].flatten(0, 1))
+        states = self.trunk.whole(rollout)[:, : ids.shape[1]]
+        logits = self.stack(self.own()).scored(states, mask, first=first)
         return score(logits, rollout, distribution=self.distribution)
 
     def save(self, folder: Path, texts: Written | None = None) -> None:
