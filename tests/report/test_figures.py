@@ -128,6 +128,16 @@ def test_a_kl_that_dwarfs_the_others_is_drawn_by_its_logarithm() -> None:
     assert scales == ["symlog", "linear", "linear", "linear"]
 
 
+def test_a_kl_by_its_logarithm_names_values_up_to_the_furthest() -> None:
+    """3.7 nats lie far above a last tick of 1; at 105 nats there is room for whole powers of ten only."""
+    named = []
+    for ends in ([3.7, 0.09], [105.0, 0.24]):
+        axes = Figure().subplots()
+        unfold(axes, ends)
+        named.append([text.get_text() for text in axes.get_yticklabels()])
+    assert named == [["0", "0.5", "1", "2"], ["0", "0.5", "1", "10", "100"]]
+
+
 def test_many_arms_are_shown_together_only(tmp_path):
     """Up to six have a figure each."""
     for count, alone in ((6, 6), (7, 0)):

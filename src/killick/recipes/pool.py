@@ -1,4 +1,4 @@
-"""Cells side by side, each in a process of its own with one thread; stopped together, taken up alone."""
+"""Cells side by side, each worker a process with one thread; stopped together, taken up alone."""
 
 import ctypes
 import multiprocessing
@@ -6,8 +6,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, cast
@@ -24,6 +24,8 @@ STOPS = {signal.SIGINT, signal.SIGTERM}
 KEPT = {-1: 256 << 20, -3: 32 << 20}
 """glibc's settings by number: bytes at the top of the heap before any go back to the system (M_TRIM_THRESHOLD), and the
 size from which an array is a mapping of its own (M_MMAP_THRESHOLD, at its most)."""
+GLANCE = 0.2
+"""Seconds between two looks of an idle worker at whether it is to stop."""
 PATIENCE = 8.0
 """Seconds that a process has to put its state down before it is ended."""
 
@@ -52,26 +54,37 @@ def run_cells(
     waiting = list(cells)
     active: dict[Any, tuple[Any, Cell]] = {}
     try:
-        while waiting or active:
-            while waiting and len(active) < workers:
-                cell = waiting.pop(0)
-                with held_signals():
-                    ours, theirs = context.Pipe(duplex=False)
-                    given = {"config": config, "cell": cell, "folder": folder, "lock": lock}
-                    child = context.Process(target=work, args=(theirs, name), kwargs=given, name=cell.name)
-                    child.start()
-                    theirs.close()
-                    active[ours] = (child, cell)
+        while waiting and len(active) < workers:
+            with held_signals():
+                ours, theirs = context.Pipe()
+                given = {"config": config, "folder": folder, "lock": lock}
+                child = context.Process(target=work, args=(theirs, name), kwargs=given)
+                child.start()
+                theirs.close()
+                active[ours] = (child, hand(ours, child, cell=waiting.pop(0)))
+        while active:
             ready: Any
             for ready in wait(list(active)):
                 child, cell = active[ready]
                 message = heard(ready, child)
                 yield cell, message
-                if message is None:
+                if message is None and waiting:
+                    active[ready] = (child, hand(ready, child, cell=waiting.pop(0)))
+                elif message is None:
+                    with suppress(ConnectionError):
+                        ready.send(None)
                     child.join()
                     del active[ready]
     finally:
         stop([child for child, _ in active.values()])
+
+
+def hand(line: Connection, child: Any, *, cell: Cell) -> Cell:
+    """Give a worker its next cell, and its process that cell's name. One that has died is found out by `heard`."""
+    child.name = cell.name
+    with suppress(ConnectionError):
+        line.send(cell)
+    return cell
 
 
 @contextmanager
@@ -93,7 +106,7 @@ def heard(ready: Connection, child: Any) -> Note | Row | None:
     """
     try:
         message = ready.recv()
-    except EOFError:
+    except (EOFError, ConnectionError):
         child.join()
         raise Refusal(f"The process of {child.name} ended by itself (status {child.exitcode}).") from None
     if isinstance(message, BaseException):
@@ -120,25 +133,47 @@ def keep_memory() -> bool:
     return tell is not None and all(tell(name, value) for name, value in KEPT.items())
 
 
-def work(say: Connection, name: str, *, config: Any, cell: Cell, folder: Path, lock: int) -> None:
-    """Run one cell in a child: stop at SIGTERM or when the parent is gone, between two steps."""
-    stopped: list[int] = []
+def work(line: Connection, name: str, *, config: Any, folder: Path, lock: int) -> None:
+    """Run cell after cell in a child: stop at SIGTERM or when the parent is gone, between two steps."""
+    signals: list[int] = []
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
-    signal.signal(signal.SIGTERM, lambda number, _: stopped.append(number))
+    signal.signal(signal.SIGTERM, lambda number, _: signals.append(number))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
     if multiprocessing.get_start_method(allow_none=True) != "spawn" and sys.platform == "linux":
         os.close(lock)
     torch.set_num_threads(1)
     keep_memory()
-    parent, events = os.getppid(), run_cell(load(name), config, cell=cell, folder=folder)
-    try:
-        for event in events:
-            say.send(event)
-            if stopped or os.getppid() != parent:
-                events.close()
-                return
-        say.send(None)
-    except BrokenPipeError:
-        events.close()
-    except Exception as error:
-        say.send(error)
+    parent, recipe = os.getppid(), load(name)
+
+    def stopped() -> bool:
+        return bool(signals) or os.getppid() != parent
+
+    while (cell := next_cell(line, stopped)) is not None:
+        events = run_cell(recipe, config, cell=cell, folder=folder)
+        try:
+            for event in events:
+                line.send(event)
+                if stopped():
+                    events.close()
+                    return
+            line.send(None)
+        except ConnectionError:
+            events.close()
+            return
+        except Exception as error:
+            line.send(error)
+            return
+
+
+def next_cell(line: Connection, stopped: Callable[[], bool]) -> Cell | None:
+    """The cell that the parent hands on; None where there is no more, or where this process is to stop.
+
+    The end of the line alone would not tell: siblings that were forked later hold the parent's end open.
+    """
+    while not stopped():
+        if line.poll(GLANCE):
+            try:
+                return cast(Cell | None, line.recv())
+            except (EOFError, ConnectionError):
+                return None
+    return None

@@ -96,7 +96,9 @@ def unfold(axes: Axes, ends: list[float]) -> None:
     if far and max(far) > 20 * max(min(far), 0.05):
         axes.set_yscale("symlog", linthresh=1)
         axes.set_ylim(bottom=0)
-        ticks = [0, 0.5, *(10**power for power in range(int(np.log10(max(far))) + 1))]
+        between = (1, 2, 5) if max(far) < 30 else (1,)
+        steps = (step * 10**power for power in range(9) for step in between)
+        ticks = [0, 0.5, *(tick for tick in steps if tick <= max(far))]
         axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.set_yticks([], minor=True)
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from matplotlib import style
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 WIDTH = 3.5
@@ -45,13 +47,13 @@ STYLE: dict[str, Any] = {
     "legend.frameon": False,
     "legend.handlelength": 3.2,
     "hatch.linewidth": 0.5,
-    "savefig.dpi": 250,
+    "figure.dpi": 250,
     "pdf.fonttype": 42,  # whole TrueType fonts, which printers and journals accept
     "svg.fonttype": "path",
     "axes.unicode_minus": False,
     "svg.hashsalt": "killick",
 }
-CLEAN = {"pdf": {"CreationDate": None}, "png": {"Software": None}, "svg": {"Date": None}}
+CLEAN: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "png": {"Software": None}, "svg": {"Date": None}}
 DRAWING = Lock()
 """matplotlib keeps its settings and fonts for the whole process, so one thread draws at a time."""
 
@@ -63,19 +65,31 @@ def render(paint: Callable[[Figure], None], *, size: tuple[float, float]) -> dic
         paint: draws into an empty figure.
         size: width and height in inches.
     """
-    files = {}
     with DRAWING, style.context(["default", STYLE]):
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         try:
             paint(figure)
-            for kind, metadata in CLEAN.items():
-                figure.savefig(buffer := BytesIO(), format=kind, metadata=metadata)
-                files[kind] = buffer.getvalue()
-                figure.set_layout_engine("none")  # the places found for the first hold for all
+            layout = figure.get_layout_engine()
+            if layout is not None and figure.axes:
+                layout.execute(figure)
+            figure.set_layout_engine("none")  # the places found once hold for all
+            return {kind: written(figure, kind) for kind in CLEAN}
         finally:
             figure.clear()
-    return files
+
+
+def written(figure: Figure, kind: str) -> bytes:
+    """A figure whose layout stands, as a file; `savefig` would draw it once more for a layout that it has no more."""
+    figure.dpi = STYLE["figure.dpi"]  # writing vectors sets it to 72
+    metadata, buffer = CLEAN[kind], BytesIO()
+    if kind == "png":
+        FigureCanvasAgg(figure).print_png(buffer, metadata=metadata)
+    elif kind == "pdf":
+        FigureCanvasPdf(figure).print_pdf(buffer, metadata=metadata)
+    else:
+        FigureCanvasSVG(figure).print_svg(buffer, metadata=metadata)
+    return buffer.getvalue()
 
 
 def inline(svg: bytes, name: str, *, label: str) -> str:
