@@ -72,6 +72,9 @@ def llama_folder(
     folder: Path, *, template: bool = True, pad: str | None = PAD, layers: int = 3, context: int = 128, seed: int = 0
 ) -> Path:
     """That model and tokenizer in a folder."""
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
     llama(layers=layers, context=context, seed=seed).save_pretrained(folder)
     tokenizer(template=template, pad=pad).save_pretrained(folder)
     return folder

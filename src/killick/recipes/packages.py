@@ -81,7 +81,11 @@ def progress(child: "subprocess.Popen[bytes]", scratch: Path, *, size: int) -> I
 
 
 def complaint(said: str) -> str:
-    """The last line of pip or uv that says what is wrong, without what stands before it; their hints come after."""
+    """The last thing that pip or uv says is wrong, without the mark before it; their hints come after.
+
+    uv breaks long lines, and sets what goes on under the words behind the mark.
+    """
+    said = re.sub(r"\n {5,}(?=\S)(?!╰)", " ", said)
     lines = [line.strip() for line in said.splitlines() if line.strip() and not line.startswith("hint:")]
     return re.sub(r"^\s*(ERROR:|cause:|╰─▶)\s*", "", lines[-1]).rstrip(".") if lines else ""
 
