@@ -57,13 +57,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_command_runs_and_leaves_what_the_page_promises(place: Path) -> None:
     """Pages, folders that transformers opens, a verdict in words."""
-    for page in ("exam", "exam-after", "aligned", "asked"):
+    for page in ("exam", "exam-after", "aligned"):
         assert (place / page / "report.html").stat().st_size > 10_000
     said = (place / "said").read_text(encoding="utf-8")
     assert said.count("VERDICT: ") == 2
     assert "ceiling" in said
     assert (place / "scored.jsonl").read_text(encoding="utf-8").count("\n") > 300
-    assert (place / "best" / "winners.jsonl").exists()
+    assert all((place / folder / "winners.jsonl").exists() for folder in ("best", "asked"))
+    assert (place / "asked" / "labels.db").exists()
 
 
 def test_the_files_that_it_leaves_open_in_transformers(place: Path) -> None:
