@@ -1,4 +1,4 @@
-"""A cell is one arm at one seed: what runs in a process of its own, keeps its own ledger, and is taken up alone."""
+"""A cell is one arm at one seed: what one process runs at a time, keeps its own ledger, and is taken up alone."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
