@@ -11,7 +11,7 @@ from killick.preferences.noise import noise
 from killick.preferences.rows import PreferenceRow, prompt_key, text
 from killick.preferences.text_pairs import TextPairs, text_pairs
 from killick.preferences.verdict_tables import from_rows
-from killick.recipes.prompts import Prompt, plain, prompt_words
+from killick.recipes.prompts import Prompt, as_text, plain
 from killick.types import Refusal
 
 FEWEST = 10
@@ -72,7 +72,7 @@ def read_held(file: Path, learned: Collection[str] | None, *, skip_bad: bool = F
     others = text_pairs(known, ties="out") if known else pairs
     prompts = [plain(prompt) for prompt in pairs.prompts]
     units: dict[str, int] = {}
-    unit = [units.setdefault(prompt_words(prompt).strip().casefold(), len(units)) for prompt in prompts]
+    unit = [units.setdefault(as_text(prompt).strip().casefold(), len(units)) for prompt in prompts]
     left = pairs.counts + Counter({"bad rows": len(bad)} if bad else {})
     facts = {
         "rows": len(kept), "rows_known": len(known), "pairs": len(pairs), "prompts": len(units), "left_out": dict(left),
