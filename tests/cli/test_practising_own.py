@@ -79,13 +79,18 @@ def test_names_and_folders_that_cannot_be(made: Path, tmp_path: Path) -> None:
         speaks([made / "judge"], taken=TAKEN)
 
 
-def test_one_text_has_the_same_ids_and_score_on_every_path(made: Path, own: Own) -> None:
+def test_one_text_has_the_same_ids_and_score_on_every_path(made: Path) -> None:
     """O-09: the fit's encoding, reward score and best-of, a rollout of align, HTTP."""
-    judge = PretrainedReward.load(made / "judge")
-    rows = [PreferenceRow((Turn("user", f"Ask {k}."),), ((Turn("assistant", "Yes."),), (Turn("assistant", "No."),)), (0, 1))
-            for k in range(20)]  # fmt: skip
-    judged = judge_rows([Placed(f"line {k}", row) for k, row in enumerate(rows, 1)], judge.texts,
-                        reading=Reading(judge.limit, judge.time, shares=(0.6, 0.2, 0.2)))  # fmt: skip
+    begun = PretrainedReward.begin(made / "mine")
+    answers = ((Turn("assistant", "Yes."),), (Turn("assistant", "No."),))
+    rows = [PreferenceRow((Turn("user", f"Ask {number}."),), answers, (0, 1)) for number in range(20)]
+    judged = judge_rows(
+        [Placed("here", row) for row in rows], begun.texts,
+        reading=Reading(begun.limit, begun.time, shares=(0.6, 0.2, 0.2)),
+    )  # fmt: skip
+    begun.model.score.weight.data = torch.linspace(-1, 1, begun.model.score.in_features)[None]
+    begun.save(made / "fitted")
+    judge = PretrainedReward.load(made / "fitted")
     fitted = judged.preference.rollout
     asked = [prompt[0].content for prompt, _ in judged.texts]
     said = [answer[0].content for _, answer in judged.texts]
@@ -93,11 +98,13 @@ def test_one_text_has_the_same_ids_and_score_on_every_path(made: Path, own: Own)
     assert torch.equal(fitted.prompts, read.prompts)
     assert torch.equal(fitted.responses, read.responses)
     expected = judge.scores(asked, said)
-    assert torch.equal(load_score(str(made / "judge"), flag="--reward")(asked, said), expected.double())
+    assert torch.equal(load_score(str(made / "fitted"), flag="--reward")(asked, said), expected.double())
     speaks = Texts.load(made / "mine")
     spoken = encode_texts(asked, said, texts=speaks, limit=100, time=50).rollout
+    assert len(set(expected.tolist())) == len(asked)
     assert torch.equal(judge.over(PromptSet(asked, speaks, limit=100), speaks)(spoken), expected)
-    client = TestClient(app(own=own), base_url="http://127.0.0.1:8000")
+    offered = Own({}, judges([made / "fitted"], taken=TAKEN))
+    client = TestClient(app(own=offered), base_url="http://127.0.0.1:8000")
     items = [{"prompt": prompt, "answer": answer} for prompt, answer in zip(asked, said, strict=True)]
-    reply = client.post("/v1/reward", json={"model": "judge", "items": items[:20]})
+    reply = client.post("/v1/reward", json={"model": "fitted", "items": items[:20]})
     assert [row["reward"] for row in reply.json()["results"]] == pytest.approx(expected[:20].tolist(), abs=1e-5)

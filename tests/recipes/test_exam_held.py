@@ -93,7 +93,7 @@ def test_annotators_tell_the_ceiling_by_their_agreement(tmp_path: Path) -> None:
 
 
 def test_a_prompt_that_a_model_cannot_read_is_named_by_its_line(tmp_path: Path) -> None:
-    """The chat template refuses what spells a mark of the chat; the file's line is told, before any answer is scored."""
+    """The chat template refuses what spells a mark of the chat; its line is told, before any answer is scored."""
     rows = exams.rows(12, seed=0)
     rows[4]["prompt"] = f"Say {END}."
     file = exams.write(tmp_path / "p.jsonl", rows)
