@@ -3,12 +3,19 @@
 from pathlib import Path
 
 import pytest
+import torch
 from fastapi.testclient import TestClient
 
 from killick.cli.practising import TAKEN
 from killick.cli.practising_own import Own, judges, speaks
 from killick.cli.serving import app
 from killick.models.asking import Unread
+from killick.models.encoding import encode_texts
+from killick.models.judging import PretrainedReward
+from killick.models.prompting import PromptSet
+from killick.models.texts import Texts
+from killick.preferences.rows import PreferenceRow, Turn
+from killick.recipes.reward_data import Placed, Reading, judge_rows
 from killick.recipes.scores import load_score
 from killick.types import Refusal
 from llamas import llama_folder
@@ -70,3 +77,34 @@ def test_names_and_folders_that_cannot_be(made: Path, tmp_path: Path) -> None:
         judges([made / "mine"], taken=TAKEN)
     with pytest.raises(Refusal, match="holds a model that judges"):
         speaks([made / "judge"], taken=TAKEN)
+
+
+def test_one_text_has_the_same_ids_and_score_on_every_path(made: Path) -> None:
+    """O-09: the fit's encoding, reward score and best-of, a rollout of align, HTTP."""
+    begun = PretrainedReward.begin(made / "mine")
+    answers = ((Turn("assistant", "Yes."),), (Turn("assistant", "No."),))
+    rows = [PreferenceRow((Turn("user", f"Ask {number}."),), answers, (0, 1)) for number in range(20)]
+    judged = judge_rows(
+        [Placed("here", row) for row in rows], begun.texts,
+        reading=Reading(begun.limit, begun.time, shares=(0.6, 0.2, 0.2)),
+    )  # fmt: skip
+    begun.model.score.weight.data = torch.linspace(-1, 1, begun.model.score.in_features)[None]
+    begun.save(made / "fitted")
+    judge = PretrainedReward.load(made / "fitted")
+    fitted = judged.preference.rollout
+    asked = [prompt[0].content for prompt, _ in judged.texts]
+    said = [answer[0].content for _, answer in judged.texts]
+    read = judge.read(asked, said)
+    assert torch.equal(fitted.prompts, read.prompts)
+    assert torch.equal(fitted.responses, read.responses)
+    expected = judge.scores(asked, said)
+    assert torch.equal(load_score(str(made / "fitted"), flag="--reward")(asked, said), expected.double())
+    speaks = Texts.load(made / "mine")
+    spoken = encode_texts(asked, said, texts=speaks, limit=100, time=50).rollout
+    assert len(set(expected.tolist())) == len(asked)
+    assert torch.equal(judge.over(PromptSet(asked, speaks, limit=100), speaks)(spoken), expected)
+    offered = Own({}, judges([made / "fitted"], taken=TAKEN))
+    client = TestClient(app(own=offered), base_url="http://127.0.0.1:8000")
+    items = [{"prompt": prompt, "answer": answer} for prompt, answer in zip(asked, said, strict=True)]
+    reply = client.post("/v1/reward", json={"model": "fitted", "items": items[:20]})
+    assert [row["reward"] for row in reply.json()["results"]] == pytest.approx(expected[:20].tolist(), abs=1e-5)

@@ -36,6 +36,23 @@ def test_a_draw_has_each_prompt_once_before_any_comes_again_and_no_column_of_pad
         assert max(seen.count(word) for word in WORDS) <= -(-count // 4)
 
 
+class Elsewhere(torch.Generator):
+    """A generator on a device that is not the processor, where this machine has none: torch's `meta`."""
+
+    device = torch.device("meta")
+
+
+def test_prompts_come_to_the_generators_device_though_places_are_drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`randperm` refuses a generator of another device; the word that seeds it here is drawn there."""
+    words = []
+    monkeypatch.setattr(torch, "randint", lambda high, size, **where: words.append((high, where)) or torch.tensor([7]))
+    asked, draws = PromptSet(WORDS, TEXTS, limit=60), Elsewhere()
+    ids, mask = asked.source(3, draws)
+    assert words == [(2**62, {"generator": draws, "device": Elsewhere.device})]
+    assert ids.device == mask.device == Elsewhere.device
+    assert ids.shape == asked.source(3, torch.Generator().manual_seed(7))[0].shape
+
+
 def test_prompts_that_are_the_same_ids_count_once() -> None:
     assert len(PromptSet(["a lamp", "a lamp", [("user", "a lamp")]], TEXTS, limit=60)) == 1
 

@@ -9,7 +9,7 @@ import torch
 from aligning import setting, tiny
 from killick.recipes import align
 from killick.recipes.align_look import Look
-from killick.recipes.align_watch import AlignState, placed
+from killick.recipes.align_watch import AlignState
 from killick.recipes.cells import Seen
 from killick.rundir.durable import load_state, save_state
 from straight import done
@@ -100,10 +100,3 @@ def test_the_first_of_equals_is_kept_and_the_last_look_where_nothing_is_chosen(p
     assert (state.kept["step"], state.kept["score"], state.kept["answers"]) == (1, 3.0, ["gold 3.0"])
     state.keep(seen(2.0), "last")
     assert state.kept == {"step": 3, "answers": ["gold 2.0"]}
-
-
-def test_prompts_stand_where_the_model_is(place: Path) -> None:
-    prepared, _ = done(align.prepare(tiny(place), 0))
-    ids, mask = placed(prepared.watched.train, "cpu")(3, torch.Generator().manual_seed(0))
-    assert ids.shape == mask.shape
-    assert len(ids) == 3

@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 import exams
+from killick.models.texts import Texts
 from killick.preferences.files import read_preferences
 from killick.preferences.rows import prompt_key
 from killick.recipes.exam_held import read_held
 from killick.types import Refusal
+from llamas import END, tokenizer
 
 
 def test_all_of_a_file_is_held_out_where_nothing_says_what_was_learned(tmp_path: Path) -> None:
@@ -89,3 +91,14 @@ def test_annotators_tell_the_ceiling_by_their_agreement(tmp_path: Path) -> None:
     alone = read_held(exams.write(tmp_path / "q.jsonl", rows[::3]), None)
     assert alone.ceiling["ceiling"] is None
     assert alone.ceiling["reason"] == "one annotator alone shows no noise"
+
+
+def test_a_prompt_that_a_model_cannot_read_is_named_by_its_line(tmp_path: Path) -> None:
+    """The chat template refuses what spells a mark of the chat; its line is told, before any answer is scored."""
+    rows = exams.rows(12, seed=0)
+    rows[4]["prompt"] = f"Say {END}."
+    file = exams.write(tmp_path / "p.jsonl", rows)
+    held = read_held(file, None)
+    with pytest.raises(Refusal, match=r"p\.jsonl, line 5: A turn of the user spells"):
+        held.check_read(Texts(tokenizer()).prompt, file=file)
+    held.check_read(Texts(tokenizer(template=False)).prompt, file=file)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from killick.preferences.rows import Turn
-from killick.recipes.prompts import divide, prompt_words, read_prompts
+from killick.recipes.prompts import divide, read_prompts
 from killick.types import Refusal
 
 DIALOGUE = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "And a fish?"}]
@@ -54,8 +54,6 @@ def test_every_kind_of_file_gives_the_same_prompts_once_each(tmp_path: Path, nam
 def test_a_dialogue_stays_turns(tmp_path: Path) -> None:
     path = written(tmp_path, "p.jsonl", rows({"prompt": DIALOGUE}, {"messages": [*DIALOGUE, ANSWER]}))
     assert read_prompts(path) == [TURNS]
-    assert prompt_words(TURNS) == "system: Be brief.\n\nuser: And a fish?"
-    assert prompt_words("And a fish?") == "And a fish?"
 
 
 def test_text_comes_through_as_it_stands(tmp_path: Path) -> None:

@@ -70,9 +70,3 @@ def test_an_evaluation_is_drawn_by_its_step_alone(watch: Watch, prepared: text.P
     assert first["held_gold"] == pytest.approx(sum(row["gold"] for row in answers) / 8, abs=1e-3)
     assert watch.held_out(4, policy)[0] != first
     assert watch.held_out(3, policy) == (dict.fromkeys(HELD), [])
-
-
-def test_prompts_are_those_of_training(watch: Watch) -> None:
-    ids, mask = watch.asked(6, torch.Generator().manual_seed(0))
-    assert ids.shape == mask.shape
-    assert len(ids) == 6

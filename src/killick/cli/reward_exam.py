@@ -124,6 +124,7 @@ def opened(asked: Exam) -> Any:
     import torch
 
     from killick.cli.progress import watched
+    from killick.models.texts import Texts
     from killick.recipes.exam import examine
     from killick.recipes.exam_asking import Setup
     from killick.recipes.exam_held import read_held
@@ -135,9 +136,12 @@ def opened(asked: Exam) -> Any:
         raise Refusal(f"There is no preference file {asked.prefs}.")
     examinee = open_examinee(asked.reward, dtype=getattr(torch, asked.dtype))
     held = read_held(asked.prefs, examinee.learned, skip_bad=asked.skip_bad)
+    if examinee.texts is not None:
+        held.check_read(examinee.texts.prompt, file=asked.prefs)
     gold = None if asked.gold is None else single(load_score(asked.gold, flag="--gold"))
     speak = None
     if asked.policy is not None:
+        held.check_read(Texts.load(found(asked.policy)).prompt, file=asked.prefs)
         speak = open_speak(found(asked.policy), n=asked.n, tokens=asked.tokens, temperature=asked.temperature)
     print(held.facts["told"])
     setup = Setup(examinee.judge, speak, gold, examinee.nats, asked.n, asked.prompts, asked.seed)

@@ -46,11 +46,15 @@ class PromptSet:
         return self.ids, self.mask
 
     def source(self, count: int, generator: torch.Generator) -> Prompts:
-        """Draw prompts: each once before any comes again. No column is padding alone."""
+        """Draw prompts, to the generator's device: each once before any comes again. No column is padding alone."""
+        device = generator.device
+        if device.type != "cpu":  # places are drawn on the processor, where the prompts are
+            word = int(torch.randint(2**62, (1,), generator=generator, device=device))
+            generator = torch.Generator().manual_seed(word)
         drawn = [torch.randperm(len(self), generator=generator) for _ in range(-(-count // len(self)))]
         rows = torch.cat(drawn)[:count]
         longest = int(self.mask[rows].sum(1).max())
-        return self.ids[rows, -longest:], self.mask[rows, -longest:]
+        return self.ids[rows, -longest:].to(device), self.mask[rows, -longest:].to(device)
 
     def of(self, rollout: Rollout) -> list[Prompt]:
         """The prompt behind each row, as it was given.

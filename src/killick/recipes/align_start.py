@@ -15,7 +15,6 @@ from killick.algorithms.ppo import ppo
 from killick.models.layers import unlike
 from killick.recipes import align
 from killick.recipes.align_config import Config
-from killick.recipes.align_watch import placed
 from killick.recipes.contents import digests
 from killick.recipes.settings import find_device
 from killick.stopwatch import stopwatch
@@ -151,7 +150,7 @@ def short_step(config: Config) -> dict[str, float]:
     stopwatch.lap("set-up")
     before = peak()
     watched = prepared.watched
-    step = next(ppo(state, watched.proxy, prompts=placed(watched.train, config.device)))
+    step = next(ppo(state, watched.proxy, prompts=watched.train.source))
     if watched.gold is not None:
         watched.gold(step.rollout)
     stopwatch.lap("gold")

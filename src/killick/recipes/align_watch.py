@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from killick.algorithms.collecting import collect
 from killick.algorithms.ppo import PPOState, ppo
 from killick.models.prompting import PromptSet
@@ -18,7 +16,7 @@ from killick.recipes.text_score import as_text
 from killick.rundir.seeds import stage_generator
 from killick.state import copied, restore, snapshot
 from killick.stopwatch import stopwatch
-from killick.types import Prompts, PromptSource, Refusal, Step
+from killick.types import Refusal, Step
 
 SHOWN = 6
 """Answers of a step that are shown where no prompt is held out."""
@@ -84,24 +82,13 @@ class AlignState:
             self.kept = found | {"score": mean, "weights": copied(self.ppo.policy.state_dict())}
 
 
-def placed(prompts: PromptSet, device: str) -> PromptSource:
-    """Prompts where the model is."""
-
-    def source(count: int, generator: torch.Generator) -> Prompts:
-        ids, mask = prompts.source(count, generator)
-        return ids.to(device), mask.to(device)
-
-    return source
-
-
 def watch(cell: Cell, state: AlignState, *, config: Config, watched: Watched) -> Iterator[Seen]:
     """The cell's steps with a look every so often, and a last row for the policy that comes out.
 
     Raises:
         Refusal: where a reward or a gold gives no number, with the step.
     """
-    prompts = placed(watched.train, config.device)
-    loop = ppo(state.ppo, watched.proxy, prompts=prompts)
+    loop = ppo(state.ppo, watched.proxy, prompts=watched.train.source)
     while state.step < cell.steps:
         last = state.step == cell.steps - 1
         try:
@@ -109,7 +96,9 @@ def watch(cell: Cell, state: AlignState, *, config: Config, watched: Watched) ->
                 looked(cell, state, config=config, watched=watched) if last or not state.step % config.every else None
             )
             if last:
-                step = collect(state.ppo, watched.proxy, prompts=prompts).record(state.step, state.ppo.beta, {})
+                step = collect(state.ppo, watched.proxy, prompts=watched.train.source).record(
+                    state.step, state.ppo.beta, {}
+                )
             else:
                 step = next(loop)
             gold = None if watched.gold is None else watched.gold(step.rollout)

@@ -28,7 +28,7 @@ from killick.recipes.exam_pairs import (
 from killick.recipes.exam_pool import labelled_reach, length_in_pool, slope_facts, spread_facts
 from killick.recipes.exam_probes import phrases_of
 from killick.recipes.exam_verdict import judged as verdict_of
-from killick.recipes.prompts import prompt_words
+from killick.recipes.prompts import as_text
 from killick.rundir.seeds import stage_generator
 
 PROBED = 64
@@ -138,7 +138,7 @@ def pair_rows(held: Held, scores: Sequence[float]) -> list[Facts]:
     """Every pair, to be read."""
     pairs = held.pairs
     return [
-        {"prompt": prompt_words(held.prompts[chosen]), "chosen": held.answers[chosen],
+        {"prompt": as_text(held.prompts[chosen]), "chosen": held.answers[chosen],
          "rejected": held.answers[rejected], "label": label, "score_chosen": scores[chosen],
          "score_rejected": scores[rejected]}
         for chosen, rejected, label in zip(pairs.chosen, pairs.rejected, pairs.label, strict=True)
@@ -151,7 +151,7 @@ def sample_rows(pool: Pool | None) -> list[Facts]:
         return []
     means = pool.means()
     return [
-        {"prompt": prompt_words(prompt), "response": answer, "score": means[row][column],
+        {"prompt": as_text(prompt), "response": answer, "score": means[row][column],
          "gold": None if pool.golds is None else pool.golds[row][column]}
         for row, prompt in enumerate(pool.prompts) for column, answer in enumerate(pool.answers[row])
     ]  # fmt: skip

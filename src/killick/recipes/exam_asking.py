@@ -12,7 +12,7 @@ from killick.hacking.probes import WHAT
 from killick.recipes.exam_held import Held
 from killick.recipes.exam_probes import probe_facts
 from killick.recipes.ledger import Note
-from killick.recipes.prompts import Prompt, prompt_words
+from killick.recipes.prompts import Prompt, as_text
 from killick.recipes.text_score import Unscored
 from killick.rundir.seeds import stage_generator
 from killick.types import Refusal
@@ -104,7 +104,7 @@ class Asked:
         try:
             found = self.setup.judge(prompts, answers)
         except Unscored as error:
-            answer, prompt = answers[error.row][:SHOWN], prompt_words(prompts[error.row])[:SHOWN]
+            answer, prompt = answers[error.row][:SHOWN], as_text(prompts[error.row])[:SHOWN]
             raise Refusal(f"{error.name}, the answer {answer!r} to {prompt!r}: {error.reason}.") from error
         self.spent, self.done = self.spent + time.monotonic() - began, self.done + len(answers)
         return found
@@ -171,7 +171,7 @@ def probing(
         return asked.ask(prompts, texts).mean(0)
 
     facts = {}
-    words = [prompt_words(held.prompts[entry]) for entry in entries]
+    words = [as_text(held.prompts[entry]) for entry in entries]
     answers, chosen = [held.answers[entry] for entry in entries], [scores[entry] for entry in entries]
     found = probe_facts(ask, words, answers=answers, chosen=chosen, phrase=phrase, sampled=sampled)
     for name, each in found:

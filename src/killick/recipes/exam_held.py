@@ -1,17 +1,16 @@
 """What a reward model is examined on: pairs of a file that it did not learn from, and how right one can be on them."""
 
-from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from killick.preferences.files import read_preferences
 from killick.preferences.noise import noise
 from killick.preferences.rows import PreferenceRow, prompt_key, text
 from killick.preferences.text_pairs import TextPairs, text_pairs
 from killick.preferences.verdict_tables import from_rows
-from killick.recipes.prompts import Prompt, plain, prompt_words
+from killick.recipes.prompts import Prompt, as_text, plain
+from killick.recipes.reward_sources import from_file
 from killick.types import Refusal
 
 FEWEST = 10
@@ -28,6 +27,7 @@ class Held:
         prompts, answers: one entry for each distinct answer to a prompt.
         unit: the number of each entry's prompt; prompts that differ in case or outer spaces only share one.
         pairs: numbers of entries, labels, strengths; no ties and no equal answers.
+        lines: where each prompt first stands in the file ("line 3").
         taught: chosen and rejected answers that the model may have learned from; else those of the pairs themselves.
         ceiling: how right a model can be, or why that is not known.
         facts: what is examined, and what was left out.
@@ -37,9 +37,22 @@ class Held:
     answers: list[str]
     unit: list[int]
     pairs: TextPairs
+    lines: dict[Prompt, str]
     taught: list[tuple[str, str]]
     ceiling: Facts
     facts: Facts
+
+    def check_read(self, read: Callable[[Prompt], object], *, file: Path) -> None:
+        """Ask a reader for every prompt, before any work is done.
+
+        Raises:
+            Refusal: naming the line of the first one that it refuses.
+        """
+        for prompt in dict.fromkeys(self.prompts):
+            try:
+                read(prompt)
+            except Refusal as error:
+                raise Refusal(f"{file}, {self.lines[prompt]}: {error}") from error
 
     def firsts(self) -> list[int]:
         """Of each prompt, the number of the answer that is chosen in its first pair."""
@@ -60,7 +73,10 @@ def read_held(file: Path, learned: Collection[str] | None, *, skip_bad: bool = F
     Raises:
         Refusal: where the file cannot be read, or fewer than ten pairs are left.
     """
-    rows, bad = read_preferences(file, skip_bad=skip_bad)
+    source = from_file(file, skip_bad=skip_bad)
+    rows, lines = [row for _, row in source.placed], dict[Prompt, str]()
+    for where, row in source.placed:
+        lines.setdefault(plain(row.prompt), where)
     seen = [learned is not None and prompt_key(row).hex() in learned for row in rows]
     kept, known = ([row for row, was in zip(rows, seen, strict=True) if was is side] for side in (False, True))
     pairs = text_pairs(kept, ties="out")
@@ -72,15 +88,15 @@ def read_held(file: Path, learned: Collection[str] | None, *, skip_bad: bool = F
     others = text_pairs(known, ties="out") if known else pairs
     prompts = [plain(prompt) for prompt in pairs.prompts]
     units: dict[str, int] = {}
-    unit = [units.setdefault(prompt_words(prompt).strip().casefold(), len(units)) for prompt in prompts]
-    left = pairs.counts + Counter({"bad rows": len(bad)} if bad else {})
+    unit = [units.setdefault(as_text(prompt).strip().casefold(), len(units)) for prompt in prompts]
+    left = pairs.counts + source.left
     facts = {
         "rows": len(kept), "rows_known": len(known), "pairs": len(pairs), "prompts": len(units), "left_out": dict(left),
         "phrases_from": "pairs that it learned from" if known else "the held-out pairs themselves",
         **told(len(pairs), len(units), learned=learned, known=len(known)),
     }  # fmt: skip
     answers = [words(turns) for turns in pairs.responses]
-    return Held(prompts, answers, unit, pairs, texts_of(others), ceiling_of(rows, pairs), facts)
+    return Held(prompts, answers, unit, pairs, lines, texts_of(others), ceiling_of(rows, pairs), facts)
 
 
 def told(pairs: int, prompts: int, *, learned: Collection[str] | None, known: int) -> dict[str, str]:

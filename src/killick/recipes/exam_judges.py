@@ -17,6 +17,7 @@ from killick.types import Refusal
 
 if TYPE_CHECKING:
     from killick.models.judging import PretrainedReward
+    from killick.models.texts import Texts
 
 LEARNED, RESULTS = "learned_prompts.json", "results.json"
 """What killick reward fit leaves beside a reward model: hashes of the prompts it has seen, and what is known of it."""
@@ -30,11 +31,13 @@ class Examinee:
         judge: its scores, a row for each member.
         learned: hashes of the prompts that it learned from; None where nothing says so.
         nats: of preference that a unit of score means; 1 where nothing says so.
+        texts: what reads prompts for it; None where it reads any text.
     """
 
     judge: Judge
     learned: frozenset[str] | None = None
     nats: float = 1.0
+    texts: "Texts | None" = None
 
 
 def open_examinee(spec: str, *, dtype: torch.dtype = torch.float32) -> Examinee:
@@ -58,7 +61,7 @@ def open_examinee(spec: str, *, dtype: torch.dtype = torch.float32) -> Examinee:
     sure = isinstance(nats, (int, float)) and not isinstance(nats, bool) and nats > 0
     return Examinee(
         by_model(model, name=f"REWARD {spec}"), None if learned is None else frozenset(map(str, learned)),
-        float(nats) if sure and nats is not None else 1.0,
+        float(nats) if sure and nats is not None else 1.0, model.texts,
     )  # fmt: skip
 
 

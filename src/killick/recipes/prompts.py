@@ -11,7 +11,8 @@ from killick.preferences.formats.forms import detect
 from killick.preferences.formats.lines import SUFFIXES, layout, lines, records, unread
 from killick.preferences.formats.reading import read
 from killick.preferences.pairing import part
-from killick.preferences.rows import BadRow, Turns, text
+from killick.preferences.rows import BadRow, Turns
+from killick.recipes.text_score import as_text
 from killick.types import Refusal
 
 Prompt: TypeAlias = str | Turns
@@ -118,11 +119,6 @@ def plain(prompt: Prompt) -> Prompt:
     )
 
 
-def prompt_words(prompt: Prompt) -> str:
-    """A prompt as one text: what a person reads, and what a split is keyed by."""
-    return prompt if isinstance(prompt, str) else text(prompt, "user")
-
-
 def divide(prompts: Sequence[Prompt], *, share: float, seed: int) -> Divided:
     """Hold out a share of the prompts, by their text and a seed (O-12): adding prompts moves none across.
 
@@ -136,7 +132,7 @@ def divide(prompts: Sequence[Prompt], *, share: float, seed: int) -> Divided:
     """
     if not 0 <= share < 1:
         raise Refusal(f"--held-out must be a share of 0 or more and below 1, not {share:g}.")
-    sides = [part(prompt_words(prompt), seed, shares=(1 - share, share)) for prompt in prompts]
+    sides = [part(as_text(prompt), seed, shares=(1 - share, share)) for prompt in prompts]
     train, held_out = ([each for each, side in zip(prompts, sides, strict=True) if side == k] for k in (0, 1))
     if share and not held_out:
         raise Refusal(

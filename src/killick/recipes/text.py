@@ -228,7 +228,7 @@ def begin(config: Config, cell: Cell, *, prepared: Prepared) -> Begun:
 
 def seen(watch: Watch, state: PPOState, *, relabelled: Relabelled | None = None) -> Iterator[Seen]:
     """The cell's steps with gold beside them, and an evaluation now and then."""
-    steps = ppo(state, watch.proxy, prompts=watch.asked)
+    steps = ppo(state, watch.proxy, prompts=watch.learnt.source)
     while state.step < state.config.iterations:
         now = state.step
         held, answers = watch.held_out(now, state.policy)

@@ -28,7 +28,7 @@ class Unscored(Refusal):
 
 
 def as_text(prompt: Prompt) -> str:
-    """A prompt as one text, for what reads no conversations: each turn with its role, or the user's only turn."""
+    """A prompt as one text, each turn with its role or the user's only turn: for readers of no dialogue, and splits."""
     return prompt if isinstance(prompt, str) else text(tuple(Turn(*turn) for turn in prompt), "user")
 
 

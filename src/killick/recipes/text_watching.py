@@ -21,7 +21,7 @@ from killick.recipes.text_rewards import Proxy
 from killick.recipes.text_score import TextScore
 from killick.recipes.text_speaker import Answers, Speaker
 from killick.rundir.seeds import stage_generator
-from killick.types import Policy, Prompts, Rollout
+from killick.types import Policy, Rollout
 
 AT_ONCE = 64
 """Answers whose distributions are held at once."""
@@ -52,15 +52,6 @@ class Watch:
     held: Answers
     samples: int
     every: int
-
-    def asked(self, count: int, generator: torch.Generator) -> Prompts:
-        """Prompts of training, drawn anew each rollout."""
-        device = generator.device
-        if device.type != "cpu":  # places are drawn on the processor
-            word = int(torch.randint(2**62, (1,), generator=generator, device=device))
-            generator = torch.Generator().manual_seed(word)
-        ids, mask = self.learnt.source(count, generator)
-        return ids.to(device), mask.to(device)
 
     def judged(self, prompts: PromptSet, rollout: Rollout) -> tuple[list[str], Float[Tensor, " batch"]]:
         """Answers as text, and their gold."""
