@@ -67,6 +67,9 @@ def test_it_draws_scores_chooses_and_a_cut_run_goes_on_to_the_same_bytes(killick
         assert kept["gold"] == -len(kept["response"])
     whole = contents(folder / "kept")
     assert killick(*words, "--out", "kept").out.count("answers of up to") == 0
+    told = killick("report", "kept")
+    assert told.status == 2
+    assert "best_of.png" in told.err
     for name, keep in (("candidates.jsonl", 30), ("scores.jsonl", 0)):
         (folder / "kept" / name).write_bytes(whole[name][:keep])
     (folder / "kept" / "winners.jsonl").unlink()

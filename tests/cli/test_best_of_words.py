@@ -23,6 +23,9 @@ def test_gold_turns_only_where_the_interval_ends_before_the_last_n() -> None:
     assert "not sure: the interval reaches n = 4" in turn_words(Curve(points, 9, 2, (1, 4)))
     assert "does not turn up to n = 4" in turn_words(Curve(points, 9, 4, (2, 4)))
     assert "only --gold or your own eyes" in turn_words(Curve(points, 9))
+    level = [CurvePoint(n, 0.0, 0.0, (0.0, 0.0), 0.5, (0.5, 0.5)) for n in (1, 2, 4)]
+    told = turn_words(Curve(level, 9, 1, (1, 1)))  # the first of equals is on top in every resample
+    assert told.startswith("Gold is the same at every n")
 
 
 def test_winners_are_told_highest_first(capsys: pytest.CaptureFixture[str]) -> None:

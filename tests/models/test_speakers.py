@@ -69,6 +69,7 @@ def test_ppo_starts_at_ratio_one_and_kl_zero_and_the_reference_stays(kind: str) 
     assert max(step.stats["ratio_error"] for step in steps) <= 1e-5
     assert (digest(model.parameters()), digest(found.reference.parameters())) == (whole, top)
     assert not any(parameter.requires_grad for parameter in found.reference.parameters())
+    assert found.value is not None
     assert bool(found.value.head.weight.any())
     state.state_dict()
 
@@ -90,6 +91,14 @@ def test_going_on_from_a_saved_state_is_bit_equal(kind: str) -> None:
         last = list(ppo(state, low_tokens, prompts=prompts))[-1]
         digests.append((digest(state.parameters), float(last.proxy.sum()), last.stats))
     assert digests[0] == digests[1]
+
+
+def test_without_a_generator_no_critic_is_made() -> None:
+    """A baseline of other responses needs none, and of a whole model it would be a third copy."""
+    for layers in (None, 1):
+        found = speakers(llama(), WORDS, train_layers=layers, generator=None)
+        assert found.value is None
+        assert found.policy.logprobs(found.policy.sample(prompts(2, seeded(0)), 1, seeded(0)))[0].isfinite().all()
 
 
 def test_what_does_not_go_together_is_refused() -> None:

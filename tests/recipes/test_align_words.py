@@ -74,6 +74,8 @@ def test_arms_are_told_apart_and_the_best_by_gold_is_named() -> None:
     said = verdict(config(beta=(0.0, 0.1)), rows)
     assert said.index("beta=0: on held-out") < said.index("beta=0.1: on held-out")
     assert said.endswith("beta=0.1 ended with the highest held-out gold (+0.40).")
+    rows = run(0.1, 0.5, 0.4) + run(0.1, 0.3, 0.4, arm="beta=0.1")
+    assert verdict(config(beta=(0.0, 0.1)), rows).endswith("All ended with the same held-out gold (+0.40).")
 
 
 def test_without_held_out_prompts_the_training_prompts_are_all_there_is() -> None:

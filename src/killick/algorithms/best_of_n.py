@@ -1,5 +1,6 @@
 """Best-of-n: draw n answers, keep the best by score. The exact law in a finite world, the curve from a pool."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -143,9 +144,15 @@ class Curve:
     top_interval: tuple[int, int] | None = None
 
     @property
+    def level(self) -> bool:
+        """Whether gold is the same at every n, rounding aside, so that no n is its best."""
+        golds = [point.gold for point in self.points if point.gold is not None]
+        return len(golds) > 1 and math.isclose(min(golds), max(golds), rel_tol=1e-9, abs_tol=1e-12)
+
+    @property
     def turns(self) -> bool:
         """Whether gold surely falls beyond its highest point: more than one prompt, and no interval up to the end."""
-        if self.top is None or self.top_interval is None or self.prompts == 1:
+        if self.top is None or self.top_interval is None or self.prompts == 1 or self.level:
             return False
         return max(self.top, self.top_interval[1]) < self.points[-1].n
 

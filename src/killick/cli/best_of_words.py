@@ -76,6 +76,8 @@ def turn_words(along: "Curve") -> str:
     """What gold says of choosing harder."""
     if along.top is None or along.top_interval is None:
         return "Whether a higher reward is what people want, only --gold or your own eyes can tell."
+    if along.level:
+        return "Gold is the same at every n: by it, choosing among more neither helps nor harms."
     low, high = along.top_interval
     between = f" (95 % of the resamples put it between {low} and {high})" if along.prompts > 1 else ""
     if along.turns:

@@ -158,13 +158,23 @@ def report(given: list[str]) -> None:
     unknown = [word for word in given if word.startswith("-") and word != "--open"]
     if unknown or len(folders) != 1:
         raise ValueError("killick report takes one run folder, and --open to show it in the browser.")
-    folder = known(folders[0])
-    if json.loads((folder / "config.json").read_text(encoding="utf-8")).get("recipe") == "exam":
+    folder, show = known(folders[0]), "--open" in given
+    recipe = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("recipe")
+    if recipe == "exam":
         from killick.cli.reward_exam import tell
 
-        tell(folder, show="--open" in given)
-    else:
-        finish(folder, show="--open" in given)
+        tell(folder, show=show)
+        return
+    if recipe == "best-of":
+        raise ValueError(
+            f"{folder} is of killick best-of, which leaves a picture (best_of.png), curve.csv and winners.jsonl and no "
+            "report; the same best-of command with --out draws them again from what is there."
+        )
+    finish(folder, show=show)
+    if recipe == "align":
+        from killick.cli.align import told_again
+
+        told_again(folder)
 
 
 def compare(given: list[str]) -> None:

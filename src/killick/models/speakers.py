@@ -23,13 +23,13 @@ class Speakers:
     Args:
         policy: trains.
         reference: the model as it was; frozen.
-        value: a critic.
+        value: a critic; None where none was asked for.
         trunk: what they share; None where each is a whole model.
     """
 
     policy: TopPolicy | PretrainedPolicy
     reference: TopPolicy | PretrainedPolicy
-    value: "TopValue | WholeValue"
+    value: "TopValue | WholeValue | None"
     trunk: Trunk | None
 
 
@@ -38,7 +38,7 @@ def speakers(
     vocabulary: Vocabulary,
     *,
     train_layers: int | None,
-    generator: torch.Generator,
+    generator: torch.Generator | None,
     **distribution: Any,
 ) -> Speakers:
     """Policy, reference and critic from one model.
@@ -47,7 +47,7 @@ def speakers(
         model: an `AutoModelForCausalLM`; it becomes the reference, or the trunk.
         vocabulary: what is spoken, and how long.
         train_layers: how many layers at the top train, over one shared trunk; None trains whole copies.
-        generator: fills what is new.
+        generator: fills what is new in the critic; None makes no critic, which may be a whole copy.
         distribution: temperature and spoken of the distribution. A filter (top_k, top_p) is refused: a token that one
             of policy and reference can say and the other cannot has an infinite log-ratio (O-29).
 
@@ -62,13 +62,13 @@ def speakers(
     if train_layers is not None:
         trunk = Trunk(model, train_layers)
         policy, reference = (TopPolicy(trunk, vocabulary, **distribution, trains=trains) for trains in (True, False))
-        return Speakers(policy, reference, TopValue(trunk, generator), trunk)
+        return Speakers(policy, reference, None if generator is None else TopValue(trunk, generator), trunk)
     compute: torch.dtype = model.dtype
     if unlike(model) is not None:  # the library computes in the type of the weights, which want float32 to train
         model, compute = model.float(), torch.float32
     anchor = PretrainedPolicy(model.requires_grad_(False).eval(), vocabulary, **distribution)
     whole = PretrainedPolicy(deepcopy(model).float().requires_grad_(), vocabulary, compute=compute, **distribution)
-    return Speakers(whole, anchor, WholeValue(model, compute), None)
+    return Speakers(whole, anchor, None if generator is None else WholeValue(model, compute), None)
 
 
 class WholeValue(nn.Module):

@@ -119,7 +119,7 @@ def watching(config: Config, texts: Texts, *, divided: Divided, context: int | N
 
 
 def speaking(config: Config, model: Any, *, texts: Texts, time: int) -> Speakers:
-    """Policy, reference and critic, not yet moved.
+    """Policy, reference and, where it begins from the policy, the critic, not yet moved.
 
     Args:
         config: which layers train.
@@ -128,11 +128,12 @@ def speaking(config: Config, model: Any, *, texts: Texts, time: int) -> Speakers
         time: the most tokens of a response.
     """
     size = model.config.get_text_config().vocab_size
+    own = config.baseline == "critic" and config.critic_from == "policy"
     return speakers(
         model,
         texts.vocabulary(time, size=size),
         train_layers=None if config.train_layers == "full" else int(config.train_layers),
-        generator=stage_generator(config.seed, "critic"),
+        generator=stage_generator(config.seed, "critic") if own else None,
         temperature=config.temperature,
     )
 
@@ -146,7 +147,7 @@ def begin(config: Config, cell: Cell, *, prepared: Prepared) -> Begun:
 def started(config: Config, cell: Cell, *, prepared: Prepared, time: int) -> PPOState:
     """The optimiser's state before its first step, for responses of so many tokens."""
     who: Any = speaking(config, prepared.model, texts=prepared.watched.texts, time=time)
-    critic = who.value if config.baseline == "critic" else None
+    critic = who.value
     if prepared.judge is not None:
         judge = prepared.judge.model.to(config.device)
         critic = critic_from_judge(judge, who.trunk, compute=TYPES[config.dtype])

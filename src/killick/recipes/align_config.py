@@ -26,7 +26,8 @@ class Config:
         prompts: file with prompts: JSONL, CSV, Parquet, a preference file, or text with one prompt a line.
         beta: the leash: reward units per nat of KL; several are arms, side by side. 0 takes it off.
         target_kl: instead of beta: steer it so that the KL comes to this many nats per response.
-        gold: what people really want of it: vader, sincere, module:function, a URL, a reward folder, or people.
+        gold: what people really want of it: vader, sincere, module:function, a URL, a reward folder, or people:
+            then the saved policy's held-out answers are queued at the end, beside the reference's, for killick label.
         held_out: share of the prompts that is held out, by their text; 0 holds out none.
         evaluated: held-out prompts that are asked at most.
         answers: answers to each of them.

@@ -74,7 +74,9 @@ def verdict(config: Config, rows: Sequence[Row]) -> str:
         told.append(f"{arm}: {words}" if len(arms) > 1 else words[0].upper() + words[1:])
     ends = {arm: points(rows, arm)[-1:] for arm in arms}
     golds = {arm: seen[0].gold for arm, seen in ends.items() if seen and seen[0].gold is not None}
-    if len(golds) > 1:
+    if len(golds) > 1 and len({f"{gold:+.2f}" for gold in golds.values()}) == 1:
+        told.append(f"All ended with the same held-out gold ({next(iter(golds.values())):+.2f}).")
+    elif len(golds) > 1:
         best = max(golds, key=lambda arm: golds[arm] or 0.0)
         told.append(f"{best} ended with the highest held-out gold ({golds[best]:+.2f}).")
     return " ".join(told)

@@ -33,6 +33,7 @@ def best_of(curve: Curve) -> Picture:
 
     falls = "and falls beyond (dashed)" if curve.turns else "but whether it falls beyond is not sure"
     turn = f" Gold is highest at n = {curve.top} {falls}." if curve.top not in (None, ns[-1]) else ""
+    turn = " Gold is the same at every n." if curve.level else turn
     caption = (
         f"Means over {curve.prompts} prompts, unbiased from one pool for each; bands are 95 % intervals over prompts."
         f"{turn}"

@@ -162,10 +162,11 @@ def agree(path: Path, there: Mapping[str, Any], *, here: Mapping[str, Any]) -> N
     """Refuse to mix two settings in one folder.
 
     Raises:
-        Refusal: naming every setting that differs, with both values.
+        Refusal: naming every setting that differs, with both values; of another recipe's run, the recipe alone.
     """
     old, new = flat(there), flat(here)
     keys = [key for key in {**old, **new} if key.split(".")[-1] not in FREE and old.get(key) != new.get(key)]
+    keys = ["recipe"] if "recipe" in keys else keys  # of another kind nothing else is alike, and one word says it
     if keys:
         told = "; ".join(f"{key} is {old.get(key)} there and {new.get(key)} here" for key in keys)
         raise Refusal(f"{path} holds a run of other settings: {told}. Use the same settings, or another --out.")
