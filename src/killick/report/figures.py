@@ -23,7 +23,7 @@ from killick.types import Refusal
 ALONE = 6
 """Arms up to which each has a figure of its own; with more, the page would be a heap that nobody looks through."""
 Maker = Callable[[], Picture | None]
-LINES = f"Lines are means over {WINDOW} iterations"
+LINES = f"Lines are means over {WINDOW} rows of the ledger"
 
 
 def makers(shown: Shown) -> dict[str, Maker]:

@@ -16,7 +16,7 @@ from killick.types import Refusal
 
 Row = dict[str, Any]
 WINDOW = 5
-"""Iterations that a smoothed curve averages."""
+"""Rows of the ledger that a smoothed curve averages: iterations, where every one has a row."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Arm:
         return np.sqrt(np.divide(square, count - 1, out=np.full(len(count), np.nan), where=count > 1))
 
     def smooth(self, column: str) -> Float[np.ndarray, " step"]:
-        """The mean over seeds, averaged over a window of five iterations (fewer at the ends)."""
+        """The mean over seeds, averaged over a window of five rows (fewer at the ends)."""
         values, half = self.mean(column), WINDOW // 2
         padded = np.pad(values, half, constant_values=np.nan)
         smooth = masked_mean(np.lib.stride_tricks.sliding_window_view(padded, WINDOW).T)

@@ -8,7 +8,7 @@ from killick.report.reading import Arm, Row, Shown
 
 
 def best(arm: Arm) -> tuple[int, float] | None:
-    """Step and height of the largest gold, smoothed over five iterations."""
+    """Step and height of the largest gold, smoothed over five rows."""
     if not arm.has("gold"):
         return None
     smooth = arm.smooth("gold")
