@@ -45,7 +45,12 @@ class Elsewhere(torch.Generator):
 def test_prompts_come_to_the_generators_device_though_places_are_drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """`randperm` refuses a generator of another device; the word that seeds it here is drawn there."""
     words = []
-    monkeypatch.setattr(torch, "randint", lambda high, size, **where: words.append((high, where)) or torch.tensor([7]))
+
+    def word(high: int, size: tuple[int, ...], **where: object) -> torch.Tensor:
+        words.append((high, where))
+        return torch.tensor([7])
+
+    monkeypatch.setattr(torch, "randint", word)
     asked, draws = PromptSet(WORDS, TEXTS, limit=60), Elsewhere()
     ids, mask = asked.source(3, draws)
     assert words == [(2**62, {"generator": draws, "device": Elsewhere.device})]

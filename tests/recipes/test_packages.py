@@ -56,7 +56,9 @@ def test_a_complaint_is_the_last_line_without_hints_and_marks() -> None:
     pip = "WARNING: Retrying (connection refused)\nERROR: No matching distribution found for x==1\n"
     uv = "error: Failed to fetch\n  cause: Connection refused (os error 111)\n\nhint: Packages were unavailable.\n"
     older = "  No solution found:\n  ╰─▶ Because x was not found, it cannot be had.\n"
-    broken = "error: No solution\n  cause: Because x was not found and\n         you require it, none.\n\nhint: no index\n"
+    broken = (
+        "error: No solution\n  cause: Because x was not found and\n         you require it, none.\n\nhint: no index\n"
+    )
     assert complaint(broken) == "Because x was not found and you require it, none"
     assert [complaint(said) for said in (pip, uv, older, "\n")] == [
         "No matching distribution found for x==1",
