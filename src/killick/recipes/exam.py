@@ -28,7 +28,6 @@ from killick.recipes.exam_pairs import (
 from killick.recipes.exam_pool import labelled_reach, length_in_pool, slope_facts, spread_facts
 from killick.recipes.exam_probes import phrases_of
 from killick.recipes.exam_verdict import judged as verdict_of
-from killick.recipes.prompts import as_text
 from killick.rundir.seeds import stage_generator
 
 PROBED = 64

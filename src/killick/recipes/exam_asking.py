@@ -12,8 +12,8 @@ from killick.hacking.probes import WHAT
 from killick.recipes.exam_held import Held
 from killick.recipes.exam_probes import probe_facts
 from killick.recipes.ledger import Note
-from killick.recipes.prompts import Prompt, as_text
-from killick.recipes.text_score import Unscored
+from killick.recipes.prompts import Prompt
+from killick.recipes.text_score import Unscored, as_text
 from killick.rundir.seeds import stage_generator
 from killick.types import Refusal
 

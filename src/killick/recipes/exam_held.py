@@ -9,8 +9,9 @@ from killick.preferences.noise import noise
 from killick.preferences.rows import PreferenceRow, prompt_key, text
 from killick.preferences.text_pairs import TextPairs, text_pairs
 from killick.preferences.verdict_tables import from_rows
-from killick.recipes.prompts import Prompt, as_text, plain
+from killick.recipes.prompts import Prompt, plain
 from killick.recipes.reward_sources import from_file
+from killick.recipes.text_score import as_text
 from killick.types import Refusal
 
 FEWEST = 10
