@@ -28,6 +28,7 @@ from killick.recipes.exam_pairs import (
 from killick.recipes.exam_pool import labelled_reach, length_in_pool, slope_facts, spread_facts
 from killick.recipes.exam_probes import phrases_of
 from killick.recipes.exam_verdict import judged as verdict_of
+from killick.recipes.text_score import as_text
 from killick.rundir.seeds import stage_generator
 
 PROBED = 64
