@@ -87,3 +87,16 @@ def judge_folder(place: Path, *, name: str = "judge", template: bool = False, se
     judge = PretrainedReward(judge_of(llama(seed=seed)), Texts(tokenizer(template=template)))
     judge.save(place / name)
     return place / name
+
+
+SHORT = [
+    "--reward", "aligning:letters", "--gold", "aligning:brevity", "--held-out", "0.25", "--evaluated", "4",
+    "--answers", "2", "--every", "2", "--steps", "2", "--responses", "8", "--tokens", "6", "--train-layers", "1",
+    "--dtype", "float32", "--device", "cpu", "--seed", "1",
+]  # fmt: skip
+"""Flags of a run of seconds."""
+
+
+def words(place: Path, *more: str) -> list[str]:
+    """`killick align` over a setting."""
+    return ["align", "--model", str(place / "model"), "--prompts", str(place / "prompts.txt"), *SHORT, *more]

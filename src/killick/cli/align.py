@@ -1,6 +1,5 @@
 """`killick align`: optimise a person's own model for a reward, on a leash, with gold and KL beside it."""
 
-import json
 import os
 import shlex
 from contextlib import closing
@@ -27,14 +26,12 @@ Some prompts are held out by their text; every few steps the policy is asked the
 folder with a ledger, figures, report.html and the policy as an ordinary model folder. Stopped or killed at any moment,
 the same command with --out DIR goes on to the same bytes. docs/align.md says what to look at."""
 
-STORE = "labels.db"
-"""Where people's answers are kept, in the run's folder."""
-
 
 def align(given: list[str]) -> None:
     """`killick align`: validate, say what it will cost, run the arms, draw the report."""
     import torch
 
+    from killick.cli.align_people import ask_people
     from killick.cli.runs import finish, work
     from killick.recipes import align as recipe
     from killick.recipes.align_config import Config
@@ -66,38 +63,6 @@ def align(given: list[str]) -> None:
         ask_people(config, folder.path)
     for arm in config.leashes():
         print(f"The policy of {arm} is {recipe.policy_folder(config, arm, folder=folder.path)}.")
-
-
-def ask_people(config: "Config", folder: Path) -> None:
-    """Put the saved policy's held-out answers on the labelling page, and tell what people have said so far.
-
-    Args:
-        config: the run's; where its gold is not people there is nothing to do.
-        folder: of a run that is finished.
-    """
-    if config.gold != "people":
-        return
-    from killick.recipes.align_people import questions
-    from killick.recipes.people import queue, win_rates
-    from killick.rundir.ledger import read_rows
-
-    place = str(folder / STORE)
-    asked = questions(config, read_rows(folder / "metrics.jsonl"), samples=read_rows(folder / "samples.jsonl"))
-    new = queue(asked, place)
-    for rate in win_rates(asked, place):
-        print(rate.words())
-    print(f"{new} questions are new. People answer them with: killick label --store {shlex.quote(place)}; "
-          f"killick report {shlex.quote(str(folder))} tells what they said.")  # fmt: skip
-
-
-def told_again(folder: Path) -> None:
-    """What people have said by now of a run that asked them: the end of `killick report DIR`."""
-    from killick.recipes.align_config import Config
-
-    kept = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    if (folder / "results.json").exists():
-        given = {field.name: kept[field.name] for field in fields(Config)}
-        ask_people(Config(**given | {"beta": tuple(given["beta"]), "reward": tuple(given["reward"])}), folder)
 
 
 def known(kind: "type[Config]") -> list[str]:

@@ -172,7 +172,7 @@ def report(given: list[str]) -> None:
         )
     finish(folder, show=show)
     if recipe == "align":
-        from killick.cli.align import told_again
+        from killick.cli.align_people import told_again
 
         told_again(folder)
 
