@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from aligning import setting, words
+from aligning import SHORT, setting, words
 from commands import Command, command
 from killick.models.pretrained import open_causal
 
