@@ -1,13 +1,27 @@
 """Many annotators at once over HTTP, against a server in a process of its own: nothing lost, nothing twice."""
 
 import importlib.util
+import json
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "labelling.py"
+
+
+SPUN = 0.07
+"""CPU seconds that `spin` took on the core for which the bound was set; the same core is up to twice as slow at times."""
+
+
+def spin() -> float:
+    """CPU seconds of a little JSON: how quick this core is just now."""
+    began = time.process_time()
+    for _ in range(3000):
+        json.loads(json.dumps({"a": list(range(100)), "b": "x" * 100}))
+    return time.process_time() - began
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +38,14 @@ def bench() -> ModuleType:
 
 def test_twenty_annotators_at_once_lose_nothing_and_count_nothing_twice(bench: ModuleType, tmp_path: Path) -> None:
     """Every fifth answer is sent twice. A core of its own must carry 150 labels a second, whoever shares this machine:
-    6.7 ms of CPU a request, without the two seconds in which a server starts."""
+    6.7 ms of CPU a request (as much longer as this core is slower), without the two seconds in which a server starts."""
+    before = spin()
     idle = bench.press(str(tmp_path / "idle.db"), clients=1, each=2)
     load = bench.press(str(tmp_path / "labels.db"), clients=20, each=20, twice=5)
     assert load.wrong == []
     assert (load.labels, load.stored, load.sent) == (400, 400, 480)
-    assert 1000 * (load.cpu - idle.cpu) / load.sent < 1000 / 150
+    slower = max(1.0, (before + spin()) / 2 / SPUN)
+    assert 1000 * (load.cpu - idle.cpu) / load.sent < slower * 1000 / 150
 
 
 @pytest.mark.slow
