@@ -13,7 +13,7 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "labelling.py"
 
 
 SPUN = 0.07
-"""CPU seconds that `spin` took on the core for which the bound was set; the same core is up to twice as slow at times."""
+"""CPU seconds that `spin` took on the core for which the bound was set; it can be half as quick an hour later."""
 
 
 def spin() -> float:
@@ -38,7 +38,7 @@ def bench() -> ModuleType:
 
 def test_twenty_annotators_at_once_lose_nothing_and_count_nothing_twice(bench: ModuleType, tmp_path: Path) -> None:
     """Every fifth answer is sent twice. A core of its own must carry 150 labels a second, whoever shares this machine:
-    6.7 ms of CPU a request (as much longer as this core is slower), without the two seconds in which a server starts."""
+    6.7 ms of CPU a request (longer where this core is slower), without the two seconds in which a server starts."""
     before = spin()
     idle = bench.press(str(tmp_path / "idle.db"), clients=1, each=2)
     load = bench.press(str(tmp_path / "labels.db"), clients=20, each=20, twice=5)
