@@ -6,8 +6,8 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
+from killick.report.panels import held_out_panels
 from killick.report.picture import LABELS, Picture
 from killick.report.reading import WINDOW, Arm, Shown
 from killick.report.style import marks
@@ -47,18 +47,7 @@ def through_training(shown: Shown) -> Picture | None:
     panels = [name for name in ("proxy", "gold", "kl") if any(arm.has(f"held_{name}") for arm in arms)]
 
     def paint(figure: Figure) -> None:
-        grid = figure.subplots(len(panels), 1, sharex=True, squeeze=False).flatten()
-        for axes, name in zip(grid, panels, strict=True):
-            for index, arm in enumerate(arms):
-                look = marks(index)
-                axes.plot(arm.steps, arm.smooth(name), color=look["color"], linewidth=0.7, alpha=0.45)
-                steps, means, reach = points(arm, f"held_{name}")
-                axes.errorbar(steps, means, yerr=reach, label=arm.name, elinewidth=0.8, capsize=2, **look)
-            axes.set_ylabel(LABELS[name].replace(", ", ",\n"))
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
-        grid[-1].set_xlabel("step")
-        figure.suptitle("Held-out prompts through training")
-        figure.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        held_out_panels(figure, arms, columns=panels, looks=points, step="step")
 
     judged = "gold" if "gold" in panels else "proxy"
     told = "; ".join(f"{arm.name}: {journey(arm, f'held_{judged}')}" for arm in arms)

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, NullLocator
 
 from killick.ops.stats import ends
+from killick.report.panels import arm_panels, below
 from killick.report.picture import Picture
 from killick.report.reading import WINDOW, Arm, Row, Shown
 from killick.report.style import COLOURS, INK, marks
@@ -93,31 +94,22 @@ def flaws(shown: Shown) -> Picture | None:
     arms = [arm for arm in shown.arms if arm.has("kl") and all(arm.has(f"flaw_{kind}") for kind in FLAWS)]
     if not arms:
         return None
-    wide = min(2, len(arms))
-    rows = -(-len(arms) // wide)
+
+    def draw(axes: Axes, arm: Arm) -> None:
+        for index, kind in enumerate(FLAWS):
+            path(axes, arm, column=f"flaw_{kind}", index=index, label=kind)
+        axes.set_ylim(-0.03, 1.03)
 
     def paint(figure: Figure) -> None:
-        grid = figure.subplots(rows, wide, sharey=True, squeeze=False).flatten()
-        for place, (axes, arm) in enumerate(zip(grid, arms, strict=False)):
-            for index, kind in enumerate(FLAWS):
-                path(axes, arm, column=f"flaw_{kind}", index=index, label=kind)
-            axes.set_title(arm.name)
-            axes.set_ylim(-0.03, 1.03)
-            if place % wide == 0:
-                axes.set_ylabel("share of answers")
-            if place >= len(arms) - wide:
-                axes.set_xlabel("KL, nats per response")
-        for axes in grid[len(arms) :]:
-            axes.set_axis_off()
+        arm_panels(figure, arms, draw=draw, labels=("KL, nats per response", "share of answers"))
         figure.suptitle("Flaws by kind against KL, one panel an arm")
-        figure.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
 
     told = "; ".join(f"{arm.name}: {bargain(arm)}" for arm in arms)
     caption = (
         "The axes of KL differ. A line that falls is a flaw that the reward model sees; one that rises pays for it. "
         f"From the first tenth of the iterations to the last third: {told}. Lines are means over {WINDOW} iterations."
     )
-    return Picture("flaws-against-kl", "Which flaws PPO trades", caption, 1.3 + 1.5 * rows, paint)
+    return Picture("flaws-against-kl", "Which flaws PPO trades", caption, 1.3 + 1.5 * below(len(arms))[0], paint)
 
 
 def path(axes: Axes, arm: Arm, *, column: str, index: int, label: str) -> None:

@@ -10,7 +10,8 @@ from matplotlib.ticker import MaxNLocator, NullFormatter, NullLocator
 
 from killick.hacking.phrases import Phrase, commonest, share_with
 from killick.report.brand_figures import TICKS, column, line
-from killick.report.picture import LABELS, Picture, trace
+from killick.report.panels import arm_panels, below, held_out_panels
+from killick.report.picture import Picture, trace
 from killick.report.reading import WINDOW, Arm, Row, Shown
 from killick.report.style import COLOURS, INK, marks
 from killick.report.words import number
@@ -53,18 +54,8 @@ def held_out(shown: Shown) -> Picture | None:
         return None
 
     def paint(figure: Figure) -> None:
-        grid = figure.subplots(3, 1, sharex=True, height_ratios=[1, 1.4, 1])
-        for axes, name in zip(grid, ("proxy", "gold", "kl"), strict=True):
-            for index, arm in enumerate(arms):
-                look = marks(index)
-                axes.plot(arm.steps, arm.smooth(name), color=look["color"], linewidth=0.7, alpha=0.45)
-                steps, means, reach = measured(arm, f"held_{name}")
-                axes.errorbar(steps, means, yerr=reach, label=arm.name, elinewidth=0.8, capsize=2, **look)
-            axes.set_ylabel(LABELS[name].replace(", ", ",\n"))
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
-        grid[-1].set_xlabel("rollout")
-        figure.suptitle("Held-out prompts through training")
-        figure.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        columns = ("proxy", "gold", "kl")
+        held_out_panels(figure, arms, columns=columns, looks=measured, step="rollout", heights=(1, 1.4, 1))
 
     told = "; ".join(f"{arm.name}: {journey(arm)}" for arm in arms)
     bars = "one deviation over seeds, twice" if len(arms[0].seeds) > 1 else "two standard errors over prompts"
@@ -87,30 +78,22 @@ def watching(shown: Shown) -> Picture | None:
     arms = [arm for arm in shown.arms if all(arm.has(name) for name in HEADS)]
     if not arms:
         return None
-    wide = min(2, len(arms))
-    rows = -(-len(arms) // wide)
+
+    def draw(axes: Axes, arm: Arm) -> None:
+        for index, (name, label) in enumerate(HEADS.items()):
+            trace(axes, arm, column=name, index=index, label=label)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
 
     def paint(figure: Figure) -> None:
-        grid = figure.subplots(rows, wide, sharey=True, squeeze=False).flatten()
-        for place, (axes, arm) in enumerate(zip(grid, arms, strict=False)):
-            for index, (name, label) in enumerate(HEADS.items()):
-                trace(axes, arm, column=name, index=index, label=label)
-            axes.set_title(arm.name)
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
-            axes.set_xlabel("rollout" if place >= len(arms) - wide else "")
-            if place % wide == 0:
-                axes.set_ylabel("score, deviations of\nthe reference's answers")
-        for axes in grid[len(arms) :]:
-            axes.set_axis_off()
+        arm_panels(figure, arms, draw=draw, labels=("rollout", "score, deviations of\nthe reference's answers"))
         figure.suptitle("The proxy, and heads that only watch")
-        figure.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
 
     told = "; ".join(f"{arm.name}: {apart(arm)}" for arm in arms)
     caption = (
         "All heads read the same states of the same rollouts; only the proxy is optimised. Where it climbs away from "
         f"the others it has found what it alone likes: a hint, no proof. At the end, {told}."
     )
-    return Picture("watching-heads", "Watching heads", caption, 1.2 + 1.7 * rows, paint)
+    return Picture("watching-heads", "Watching heads", caption, 1.2 + 1.7 * below(len(arms))[0], paint)
 
 
 def apart(arm: Arm) -> str:
