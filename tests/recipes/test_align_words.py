@@ -51,9 +51,24 @@ def test_whether_gold_kept_its_gain_is_told(golds: tuple[float, ...], words: str
     assert said.endswith("Saved is the last policy.")
 
 
-def test_a_proxy_that_did_not_move_is_told_before_anything_else() -> None:
-    said = verdict(config(), [look(0, 0.5, 0.1, 0.0), look(5, 0.52, 0.9, 0.1)])
-    assert "no further than its noise: more --steps or a higher --learning-rate would move it." in said
+@pytest.mark.parametrize(
+    ("gold", "words"),
+    [
+        (0.9, " Gold went from +0.10 to +0.90, further than its noise (0.04), so something moves"),
+        (0.13, " Gold went from +0.10 to +0.13, no further than its noise (0.04). Saved is"),
+        (None, " Saved is the last policy."),
+    ],
+)
+def test_a_proxy_that_did_not_move_is_told_first_and_then_gold(gold: float | None, words: str) -> None:
+    said = verdict(config(), [look(0, 0.5, None if gold is None else 0.1, 0.0), look(5, 0.52, gold, 0.1)])
+    assert f"no further than its noise: more --steps or a higher --learning-rate would move it.{words}" in said
+
+
+def test_the_noise_of_a_gold_that_was_best_at_first_is_that_of_its_last_look() -> None:
+    """The first look is the reference itself: its gain has no error, and .00 would be no noise at all."""
+    first = look(0, 0.0, 0.11, 0.0) | {"held_gain_error": 0.0}
+    said = verdict(config(), [first, look(5, 0.5, 0.1, 4.0)])
+    assert "gold went from +0.11 to +0.10, no further than the noise of these held-out prompts (0.04)" in said
 
 
 def test_without_gold_nobody_knows() -> None:

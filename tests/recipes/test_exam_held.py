@@ -67,7 +67,7 @@ def test_too_few_pairs_are_refused_with_what_is_known(tmp_path: Path) -> None:
     rows = exams.rows(12, seed=0)
     file = exams.write(tmp_path / "p.jsonl", rows)
     learned = {prompt_key(row).hex() for row in read_preferences(file)[0][:5]}
-    with pytest.raises(Refusal, match=r"holds 7 pairs .*it knows 5 of 12 rows\); an exam needs 10"):
+    with pytest.raises(Refusal, match=r"holds 7 pairs .*it knows 5 of 12 rows\); an exam needs 10 or more: give pairs of other prompts"):
         read_held(file, learned)
 
 
@@ -98,7 +98,10 @@ def test_a_prompt_that_a_model_cannot_read_is_named_by_its_line(tmp_path: Path) 
     rows = exams.rows(12, seed=0)
     rows[4]["prompt"] = f"Say {END}."
     file = exams.write(tmp_path / "p.jsonl", rows)
-    held = read_held(file, None)
-    with pytest.raises(Refusal, match=r"p\.jsonl, line 5: A turn of the user spells"):
-        held.check_read(Texts(tokenizer()).prompt, file=file)
-    held.check_read(Texts(tokenizer(template=False)).prompt, file=file)
+    framed, plain = Texts(tokenizer()).prompt, Texts(tokenizer(template=False)).prompt
+    with pytest.raises(Refusal, match=r"p\.jsonl, line 5: A turn of the user spells .*--skip-bad leaves such rows out"):
+        read_held(file, None, readers=[plain, framed])
+    assert len(read_held(file, None, readers=[plain]).pairs) == 12
+    found = read_held(file, None, readers=[plain, framed], skip_bad=True)
+    assert len(found.pairs) == 11
+    assert found.facts["left_out"] == {"rows whose prompt a model cannot read": 1}

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from killick.models.weights import read
 from killick.preferences.storing.records import Item, Judgement
-from killick.recipes.reward_fit import WEIGHTS, Fitted, accuracy_facts, fit_reward, load, save
+from killick.recipes.reward_fit import WEIGHTS, Fitted, accuracy_facts, fit_reward, load, save, soft_ceiling
 from killick.recipes.world_labels import read_labels
 from killick.types import Preference, Refusal, Rollout
 from labelled import answers_items, arithmetic_items, emphasis_items, labels
@@ -111,3 +111,18 @@ def test_accuracy_is_over_pairs_not_over_batches() -> None:
     assert found["accuracy"] == pytest.approx(0.941176, abs=1e-6)
     scores[:2] = 3.0
     assert accuracy_facts(scores, pairs, units=units, generator=draws)["accuracy"] == pytest.approx(15.5 / 17)
+
+
+def test_soft_labels_are_met_as_often_as_they_say_and_set_the_ceiling_themselves() -> None:
+    """Labels .9, .7 and one half, the second pair ordered the wrong way round: (.9 + .3) / 2 right of (.9 + .7) / 2."""
+    rows = torch.arange(6)
+    ids, seen = rows[:, None], torch.ones(6, 1, dtype=torch.bool)
+    pairs = Preference.hard(Rollout(ids, seen, ids, seen, torch.zeros(6, 1), seen[:, 0]), rows[::2], rows[1::2])
+    assert soft_ceiling(pairs) is None
+    soft = replace(pairs, label=torch.tensor([0.9, 0.7, 0.5]))
+    scores = torch.tensor([2.0, 1.0, 1.0, 2.0, 1.0, 2.0])
+    found = accuracy_facts(scores, soft, units=torch.arange(3), generator=torch.Generator().manual_seed(0))
+    assert found["accuracy"] == pytest.approx(0.6)
+    ceiling = soft_ceiling(soft)
+    assert ceiling is not None
+    assert ceiling["ceiling"] == pytest.approx(0.8)

@@ -8,6 +8,7 @@ import torch
 
 from killick.models.judging import PretrainedReward
 from killick.preferences.formats.saving import save
+from killick.recipes.ledger import Note
 from killick.recipes.reward_scores import Asked, read_texts, rows, score_texts
 from killick.recipes.reward_states import Progress
 from killick.types import Refusal
@@ -76,6 +77,19 @@ def test_every_text_gets_the_number_that_it_gets_alone(tmp_path: Path, monkeypat
         "score members": scores[1:, 2].tolist(),
     }  # fmt: skip
     assert list(next(rows(texts, {"a": scores, "b": scores}, members=False)))[-2:] == ["score a", "score b"]
+
+
+def test_texts_that_are_too_long_are_counted(tmp_path: Path) -> None:
+    """O-19: of 16 tokens eight are kept for an answer; one prompt and one answer have more."""
+    judge = PretrainedReward.begin(llama_folder(tmp_path, template=False), limit=16)
+    long = "good " * 20
+    texts = [Asked(1, 0, user("Hi"), answer("good")), Asked(2, 0, user(long), answer("a")),
+             Asked(3, 0, user("Hi"), answer(long))]  # fmt: skip
+    events = list(score_texts(judge, texts, name="rm"))
+    assert isinstance(events[-1], Note)
+    assert events[-1].text == (
+        "rm: Of 3 texts 1 have a prompt cut on its left and 1 have an answer cut on its right (16 tokens are read)."
+    )
 
 
 def test_a_text_that_cannot_be_read_is_named(tmp_path: Path) -> None:

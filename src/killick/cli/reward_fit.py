@@ -15,6 +15,7 @@ from killick.preferences.formats.forms import FormName
 from killick.refusal import Refusal
 
 if TYPE_CHECKING:
+    from killick.recipes.reward_data import Judged
     from killick.recipes.reward_files import HeadConfig
     from killick.recipes.reward_sources import Source
     from killick.recipes.reward_trained import TrainedConfig
@@ -162,7 +163,7 @@ def fit_text(asked: Fit, model: Path, *, out: Path) -> None:
         facts = watched(work)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("What was done is kept: the same command goes on from there.") from None
-    facts = described(asked, found, judge=judge) | facts | ceiling_facts_of(found)
+    facts = described(asked, found, judge=judge) | facts | ceiling_facts_of(found, judged)
     facts["left_out"] = dict(found.left)
     save(judge, out, facts=facts, learned=judged.learned)
     forget(out)
@@ -227,19 +228,20 @@ def described(asked: Fit, found: "Source", *, judge: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def ceiling_facts_of(found: "Source") -> dict[str, Any]:
-    """The ceiling that the annotators' own noise sets, where more than one judged the same."""
+def ceiling_facts_of(found: "Source", judged: "Judged") -> dict[str, Any]:
+    """The ceiling that soft labels name, or the annotators' own noise sets where more than one judged the same."""
     from killick.preferences.noise import noise
-    from killick.recipes.reward_fit import ceiling_facts
+    from killick.recipes.reward_fit import ceiling_facts, soft_ceiling
 
     verdicts = found.verdicts()
-    return ceiling_facts(noise(verdicts)[1] if verdicts else None) | {
+    ceiling = soft_ceiling(judged.of(2)[0]) or ceiling_facts(noise(verdicts)[1] if verdicts else None)
+    return ceiling | {
         "annotators": sorted({verdict.annotator for verdict in verdicts}),
         "ties": sum(len(set(verdict.place)) == 1 for verdict in verdicts),
     }
 
 
-def before_lines(found: "Source", judged: Any, *, asked: Fit) -> list[str]:
+def before_lines(found: "Source", judged: "Judged", *, asked: Fit) -> list[str]:
     """What is learned from, a line each."""
     pairs = [int((judged.part == number).sum()) for number in range(3)]
     sides = ", ".join(

@@ -82,6 +82,8 @@ def ceiling_line(facts: dict[str, Any]) -> str:
         return (
             f"ceiling   not known: it takes more items with preferences of two annotators or more (--overlap 2){ties}"
         )
+    if facts["kappa"] is None:
+        return f"ceiling   {facts['ceiling']:.3f}  from the soft labels themselves: nobody is right more often"
     return (
         f"ceiling   {facts['ceiling']:.3f}  [{facts['ceiling_low']:.3f}, {facts['ceiling_high']:.3f}]  "
         f"from the annotators' agreement (kappa {facts['kappa']:.2f} per deviation of quality){ties}"

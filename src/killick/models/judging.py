@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from killick.models.encoding import encode_texts
+from killick.models.encoding import Encoded, encode_texts
 from killick.models.pretrained import quietly, read_model, several
 from killick.models.prompting import PromptSet
 from killick.models.texts import Prompt, Texts
@@ -149,11 +149,22 @@ class PretrainedReward(nn.Module):
             save_file({"weight": self.members.float().cpu().contiguous()}, folder / MEMBERS)
         self.texts.save(folder, pads=True)
 
-    def read(self, prompts: Sequence[Prompt], answers: Sequence[Prompt]) -> Rollout:
-        """Texts as this model reads them."""
+    def encoded(self, prompts: Sequence[Prompt], answers: Sequence[Prompt]) -> Encoded:
+        """Texts as this model reads them, and which of them it reads cut."""
         return encode_texts(
             prompts, answers, texts=self.texts, limit=self.limit, time=self.time, closing=self.closing
-        ).rollout
+        )
+
+    def read(self, prompts: Sequence[Prompt], answers: Sequence[Prompt]) -> Rollout:
+        """The ids of texts."""
+        return self.encoded(prompts, answers).rollout
+
+    def cut(self, prompts: Sequence[Prompt], answers: Sequence[Prompt]) -> str:
+        """How many texts are too long to be read whole, in words; empty where none is (O-19)."""
+        found = self.encoded(prompts, answers)
+        told = {"a prompt cut on its left": found.cut_prompts, "an answer cut on its right": found.cut_answers}
+        counts = [f"{int(cut.sum()):,} have {what}" for what, cut in told.items() if bool(cut.any())]
+        return f"Of {len(answers):,} texts {' and '.join(counts)} ({self.limit} tokens are read)." if counts else ""
 
     def on(self, trunk: Trunk) -> "PretrainedReward":
         """Stand on a policy's trunk: read the states that it remembers, and give up the bottom layers of one's own.

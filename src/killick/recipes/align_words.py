@@ -88,12 +88,24 @@ def looked(seen: Sequence[Point], config: Config) -> str:
     rise = f"on held-out prompts the proxy went from {first.proxy:+.2f} to {last.proxy:+.2f} at {last.kl:.1f} nats"
     if last.proxy - first.proxy <= NOISE * last.proxy_error:
         more = "more --steps or a higher --learning-rate would move it"
-        return f"{rise}, no further than its noise: {more}. {saved(seen, config)}"
+        return f"{rise}, no further than its noise: {more}.{unmoved_gold(seen)} {saved(seen, config)}"
     if first.gold is None or last.gold is None:
         asked = "people are asked on the labelling page" if config.gold == "people" else "read the answers"
         told = f"no gold was measured, so whether that is a gain only eyes can tell: {asked}."
         return f"{rise}; {told} {saved(seen, config)}"
     return f"{rise}, and {kept_gain(seen)} {saved(seen, config)}"
+
+
+def unmoved_gold(seen: Sequence[Point]) -> str:
+    """What gold did where the proxy did not move; nothing where it was not measured."""
+    first, last = seen[0], seen[-1]
+    if first.gold is None or last.gold is None:
+        return ""
+    noise = NOISE * last.gain_error
+    went = f" Gold went from {first.gold:+.2f} to {last.gold:+.2f}"
+    if abs(last.gold - first.gold) <= noise:
+        return f"{went}, no further than its noise ({noise:.2f})."
+    return f"{went}, further than its noise ({noise:.2f}), so something moves that the proxy does not see."
 
 
 def kept_gain(seen: Sequence[Point]) -> str:
@@ -107,8 +119,9 @@ def kept_gain(seen: Sequence[Point]) -> str:
     safe = f"safe was about {top.kl:.1f} nats (the best of several looks flatters a little)"
     if end - start < -NOISE * last.gain_error:
         return f"{went}: people would like the answers less than before. This is over-optimisation; shorten the leash."
-    if peak - start <= NOISE * top.gain_error:
-        return f"{went}, no further than the noise of these held-out prompts ({NOISE * top.gain_error:.2f})."
+    noise = NOISE * (last if top is first else top).gain_error  # the first is the reference itself, without any
+    if peak - start <= noise:
+        return f"{went}, no further than the noise of these held-out prompts ({noise:.2f})."
     if peak - end > NOISE * apart and peak - end >= (peak - start) / 2:
         return (
             f"{went}, after {peak:+.2f} at {where}: it lost at least half of its gain while the proxy climbed on. This "

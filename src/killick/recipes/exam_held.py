@@ -1,15 +1,17 @@
 """What a reward model is examined on: pairs of a file that it did not learn from, and how right one can be on them."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from killick.preferences.noise import noise
 from killick.preferences.rows import PreferenceRow, prompt_key, text
 from killick.preferences.text_pairs import TextPairs, text_pairs
 from killick.preferences.verdict_tables import from_rows
 from killick.recipes.prompts import Prompt, plain
+from killick.recipes.reward_data import Placed
 from killick.recipes.reward_sources import from_file
 from killick.recipes.text_score import as_text
 from killick.types import Refusal
@@ -18,6 +20,8 @@ FEWEST = 10
 """Held-out pairs below which an exam says nothing."""
 
 Facts = dict[str, Any]
+Reader: TypeAlias = Callable[[Prompt], object]
+"""Takes a prompt apart, and refuses one that it cannot read."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,6 @@ class Held:
         prompts, answers: one entry for each distinct answer to a prompt.
         unit: the number of each entry's prompt; prompts that differ in case or outer spaces only share one.
         pairs: numbers of entries, labels, strengths; no ties and no equal answers.
-        lines: where each prompt first stands in the file ("line 3").
         taught: chosen and rejected answers that the model may have learned from; else those of the pairs themselves.
         ceiling: how right a model can be, or why that is not known.
         facts: what is examined, and what was left out.
@@ -38,22 +41,9 @@ class Held:
     answers: list[str]
     unit: list[int]
     pairs: TextPairs
-    lines: dict[Prompt, str]
     taught: list[tuple[str, str]]
     ceiling: Facts
     facts: Facts
-
-    def check_read(self, read: Callable[[Prompt], object], *, file: Path) -> None:
-        """Ask a reader for every prompt, before any work is done.
-
-        Raises:
-            Refusal: naming the line of the first one that it refuses.
-        """
-        for prompt in dict.fromkeys(self.prompts):
-            try:
-                read(prompt)
-            except Refusal as error:
-                raise Refusal(f"{file}, {self.lines[prompt]}: {error}") from error
 
     def firsts(self) -> list[int]:
         """Of each prompt, the number of the answer that is chosen in its first pair."""
@@ -63,41 +53,65 @@ class Held:
         return list(found.values())
 
 
-def read_held(file: Path, learned: Collection[str] | None, *, skip_bad: bool = False) -> Held:
+def read_held(
+    file: Path, learned: Collection[str] | None, *, readers: Sequence[Reader] = (), skip_bad: bool = False
+) -> Held:
     """The pairs of a file that a reward model is examined on.
 
     Args:
         file: a preference file of any form.
         learned: hashes (`prompt_key`, in hex) of the prompts that it learned from; None where nobody knows.
-        skip_bad: leave bad rows out instead of refusing the file.
+        readers: what has to read each prompt, before any work is done.
+        skip_bad: leave out (and count) rows that are bad, or whose prompts a reader refuses, instead of refusing the
+            file.
 
     Raises:
-        Refusal: where the file cannot be read, or fewer than ten pairs are left.
+        Refusal: where the file cannot be read, naming the line where there is one, or fewer than ten pairs are left.
     """
     source = from_file(file, skip_bad=skip_bad)
-    rows, lines = [row for _, row in source.placed], dict[Prompt, str]()
-    for where, row in source.placed:
-        lines.setdefault(plain(row.prompt), where)
+    rows, unread = legible(source.placed, readers, file=file if not skip_bad else None)
     seen = [learned is not None and prompt_key(row).hex() in learned for row in rows]
     kept, known = ([row for row, was in zip(rows, seen, strict=True) if was is side] for side in (False, True))
     pairs = text_pairs(kept, ties="out")
     if len(pairs) < FEWEST:
         side = f" whose prompts the reward model did not learn from (it knows {len(known)} of {len(rows)} rows)"
         raise Refusal(
-            f"{file} holds {len(pairs)} pairs with a winner{side * bool(known)}; an exam needs {FEWEST} or more."
+            f"{file} holds {len(pairs)} pairs with a winner{side * bool(known)}; an exam needs {FEWEST} or more"
+            + ("." if not known else ": give pairs of other prompts, or fit with a larger last share (--shares .7 .1 .2).")
         )
     others = text_pairs(known, ties="out") if known else pairs
     prompts = [plain(prompt) for prompt in pairs.prompts]
     units: dict[str, int] = {}
     unit = [units.setdefault(as_text(prompt).strip().casefold(), len(units)) for prompt in prompts]
-    left = pairs.counts + source.left
+    left = pairs.counts + source.left + Counter({"rows whose prompt a model cannot read": unread})
     facts = {
         "rows": len(kept), "rows_known": len(known), "pairs": len(pairs), "prompts": len(units), "left_out": dict(left),
         "phrases_from": "pairs that it learned from" if known else "the held-out pairs themselves",
         **told(len(pairs), len(units), learned=learned, known=len(known)),
     }  # fmt: skip
     answers = [words(turns) for turns in pairs.responses]
-    return Held(prompts, answers, unit, pairs, lines, texts_of(others), ceiling_of(rows, pairs), facts)
+    return Held(prompts, answers, unit, pairs, texts_of(others), ceiling_of(rows, pairs), facts)
+
+
+def legible(
+    placed: Sequence[Placed], readers: Sequence[Reader], *, file: Path | None
+) -> tuple[list[PreferenceRow], int]:
+    """The rows whose prompts all readers read, and how many others there are.
+
+    Raises:
+        Refusal: at the first of the others, where a file is given to be named.
+    """
+    good = []
+    for where, row in placed:
+        try:
+            for read in readers:
+                read(plain(row.prompt))
+        except Refusal as error:
+            if file is not None:
+                raise Refusal(f"{file}, {where}: {error} (--skip-bad leaves such rows out.)") from error
+        else:
+            good.append(row)
+    return good, len(placed) - len(good)
 
 
 def told(pairs: int, prompts: int, *, learned: Collection[str] | None, known: int) -> dict[str, str]:

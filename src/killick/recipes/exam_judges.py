@@ -17,7 +17,6 @@ from killick.types import Refusal
 
 if TYPE_CHECKING:
     from killick.models.judging import PretrainedReward
-    from killick.models.texts import Texts
 
 LEARNED, RESULTS = "learned_prompts.json", "results.json"
 """What killick reward fit leaves beside a reward model: hashes of the prompts it has seen, and what is known of it."""
@@ -31,21 +30,22 @@ class Examinee:
         judge: its scores, a row for each member.
         learned: hashes of the prompts that it learned from; None where nothing says so.
         nats: of preference that a unit of score means; 1 where nothing says so.
-        texts: what reads prompts for it; None where it reads any text.
+        model: what the folder holds; None where it is none.
     """
 
     judge: Judge
     learned: frozenset[str] | None = None
     nats: float = 1.0
-    texts: "Texts | None" = None
+    model: "PretrainedReward | None" = None
 
 
-def open_examinee(spec: str, *, dtype: torch.dtype = torch.float32) -> Examinee:
+def open_examinee(spec: str, *, dtype: torch.dtype = torch.float32, device: str = "cpu") -> Examinee:
     """A reward model in a folder with all its members, or whatever else scores text.
 
     Args:
         spec: a folder, or a name as `load_score` takes it.
         dtype: that a folder's model computes in.
+        device: that it computes on.
 
     Raises:
         Refusal: where it cannot be loaded.
@@ -55,13 +55,13 @@ def open_examinee(spec: str, *, dtype: torch.dtype = torch.float32) -> Examinee:
         return Examinee(single(load_score(spec, flag="REWARD")))
     from killick.models.judging import PretrainedReward
 
-    model = PretrainedReward.load(folder, dtype=dtype)
+    model = PretrainedReward.load(folder, dtype=dtype).to(device)
     learned, found = beside(folder / LEARNED, list), beside(folder / RESULTS, dict) or {}
     nats = found.get("nats_per_unit")
     sure = isinstance(nats, (int, float)) and not isinstance(nats, bool) and nats > 0
     return Examinee(
         by_model(model, name=f"REWARD {spec}"), None if learned is None else frozenset(map(str, learned)),
-        float(nats) if sure and nats is not None else 1.0, model.texts,
+        float(nats) if sure and nats is not None else 1.0, model,
     )  # fmt: skip
 
 
@@ -99,7 +99,7 @@ def single(score: TextScore) -> Judge:
     return lambda prompts, answers: score(prompts, answers).double()[None]
 
 
-def open_speak(folder: Path, *, n: int, tokens: int, temperature: float) -> Speak:
+def open_speak(folder: Path, *, n: int, tokens: int, temperature: float, device: str = "cpu") -> Speak:
     """A language model that answers each prompt `n` times.
 
     A prompt too long for its context loses its beginning, as it does where it is scored.
@@ -109,6 +109,7 @@ def open_speak(folder: Path, *, n: int, tokens: int, temperature: float) -> Spea
         n: answers to a prompt.
         tokens: of an answer, at most.
         temperature: of sampling.
+        device: that it speaks on.
 
     Raises:
         Refusal: where there is no such model, or its context leaves no room.
@@ -117,7 +118,7 @@ def open_speak(folder: Path, *, n: int, tokens: int, temperature: float) -> Spea
     from killick.models.pretrained import PretrainedPolicy, open_causal
     from killick.models.texts import Texts
 
-    texts, model = Texts.load(folder), open_causal(folder)
+    model, texts = open_causal(folder).to(device), Texts.load(folder)
     settings = model.config.get_text_config()
     room = getattr(settings, "max_position_embeddings", 1 << 20) - tokens
     if room < 1:
@@ -126,9 +127,17 @@ def open_speak(folder: Path, *, n: int, tokens: int, temperature: float) -> Spea
 
     def speak(prompts: Sequence[Prompt], generator: torch.Generator) -> list[list[str]]:
         rows = [shortened(texts.prompt(prompt), room, start=texts.start) for prompt in prompts]
+        ids, mask = encode_ids(rows, pad=texts.pad)
         with torch.no_grad():
-            rollout = policy.sample(encode_ids(rows, pad=texts.pad), n, generator)
+            rollout = policy.sample((ids.to(device), mask.to(device)), n, on(device, generator))
         said = texts.responses(rollout)
         return [said[start : start + n] for start in range(0, len(said), n)]
 
     return speak
+
+
+def on(device: str, generator: torch.Generator) -> torch.Generator:
+    """A generator that draws on a device: the given one, or one of its own that begins from a draw of that."""
+    if torch.device(device).type == "cpu":
+        return generator
+    return torch.Generator(device).manual_seed(int(torch.randint(2**62, (1,), generator=generator)))

@@ -95,9 +95,13 @@ def judged_by(
 def accuracy_facts(
     scores: Float[Tensor, " row"], held: Preference, *, units: Int[Tensor, " pair"], generator: torch.Generator
 ) -> dict[str, Any]:
-    """How often scores are right about pairs with a winner, 95 % with all pairs of a unit drawn together."""
+    """How often scores are right about pairs with a winner, 95 % with all pairs of a unit drawn together.
+
+    With soft labels: how often a label that is drawn from them would agree.
+    """
     won = held.label != 0.5
-    right = pair_credit(scores[held.chosen[won]], scores[held.rejected[won]])
+    right, label = pair_credit(scores[held.chosen[won]], scores[held.rejected[won]]), held.label[won]
+    right = label * right + (1 - label) * (1 - right)
     _, number = units[won].unique(return_inverse=True)
     sums = torch.zeros(int(number.max()) + 1, dtype=torch.double).index_add(0, number, right)
     low, high = bootstrap_interval(sums, generator, counts=number.bincount().double())
@@ -110,6 +114,15 @@ def ceiling_facts(pooled: Noise | None) -> dict[str, Any]:
         return {"kappa": None, "ceiling": None, "ceiling_low": None, "ceiling_high": None}
     low, high = pooled.ceiling_interval
     return {"kappa": pooled.kappa, "ceiling": pooled.ceiling, "ceiling_low": low, "ceiling_high": high}
+
+
+def soft_ceiling(held: Preference) -> dict[str, Any] | None:
+    """The most that can be right about soft labels, which say so themselves: their mean; None where all are sure."""
+    label = held.label[held.label != 0.5]
+    if bool((label == 1).all()):
+        return None
+    mean = float(label.mean())
+    return {"kappa": None, "ceiling": mean, "ceiling_low": mean, "ceiling_high": mean}
 
 
 def weights_of(model: WorldReward) -> dict[str, float] | None:

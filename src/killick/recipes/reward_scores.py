@@ -125,6 +125,8 @@ def score_texts(
             words = estimate_words(moment().wall - began.wall, done, left=len(texts) - done)
             yield from [Note(f"{name}: {words}")] if words else []
         yield Progress(f"scoring with {name}", done, len(texts))
+    cut = judge.cut([each.prompt for each in texts], [each.response for each in texts])
+    yield from [Note(f"{name}: {cut}")] if cut else []
     return torch.cat(found, 1)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from killick.preferences.asking import labelled_row
-from killick.preferences.files import BadRows, find_form, scan_preferences
+from killick.preferences.files import BadRows, find_form, row_form, scan_preferences
 from killick.preferences.rows import BadRow
 from killick.preferences.storing.records import Item, Label
 from killick.preferences.verdict_tables import from_rows
@@ -21,7 +21,7 @@ class Source:
 
     Args:
         name: the file or the store.
-        kind: a form of preference files, or "labels".
+        kind: the form of the file's rows (forms, where it mixes them), or "labels".
         placed: judgements, each with where it stands.
         left: why others are not among them -> how often.
     """
@@ -41,7 +41,7 @@ def from_file(path: Path, *, form: str | None = None, skip_bad: bool = False) ->
 
     Args:
         path: ends in .jsonl, .csv (either with .gz behind it) or .parquet.
-        form: found by the columns where None.
+        form: of all rows; found by the columns of each where None.
         skip_bad: leave bad rows out and count them.
 
     Raises:
@@ -49,15 +49,16 @@ def from_file(path: Path, *, form: str | None = None, skip_bad: bool = False) ->
         Refusal: where the file cannot be read at all, or has no good row.
     """
     placed, bad = list[Placed](), list[BadRow]()
-    kind = form or find_form(path)
-    for line, _, row in scan_preferences(path, kind):
+    usual, kinds = form or find_form(path), dict[str, None]()
+    for line, record, row in scan_preferences(path, form):
         if isinstance(row, BadRow):
             bad.append(row)
         else:
+            kinds[form or row_form(record, usual)] = None
             placed.append(Placed(f"line {line}", row))
     if (bad and not skip_bad) or not placed:
         raise BadRows(path, bad) if bad else Refusal(f"{path} holds no judgement.")
-    return Source(str(path), kind, placed, Counter({"bad rows": len(bad)} if bad else {}))
+    return Source(str(path), ", ".join(kinds), placed, Counter({"bad rows": len(bad)} if bad else {}))
 
 
 def from_labels(labels: Iterable[tuple[Item, Label]], *, name: str) -> Source:
