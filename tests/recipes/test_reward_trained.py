@@ -16,7 +16,7 @@ from killick.recipes.reward_states import Progress
 from killick.recipes.reward_trained import TrainedConfig, best_words, fit_trained, forget
 from killick.types import Refusal
 from llamas import llama_folder
-from preferring import pairs
+from preferring import pairs, twice
 
 
 @pytest.fixture(name="folder", scope="module")
@@ -71,6 +71,21 @@ def test_the_weights_that_validation_likes_best_are_kept(
     assert float(used.mean()) == pytest.approx(0, abs=1e-4)
     assert float(used.std(correction=0)) == pytest.approx(1, abs=1e-4)
     assert facts["held_loss"] < 0.69
+
+
+@pytest.mark.parametrize("train", ["top", "full"])
+def test_layers_learn_what_no_head_on_frozen_states_can_read(folder: Path, tmp_path: Path, train: str) -> None:
+    """Whether two words are the same: on 40 pairs of held-out prompts the head alone is right in .72, trained layers
+    in .97 to 1 (other seeds: .55 and .78, 1 and 1); .85 is four standard errors above chance.
+    """
+    placed = [Placed(f"line {number}", row) for number, row in enumerate(twice(), 1)]
+    reading = Reading(limit=128, time=64, shares=(0.7, 0.1, 0.2))
+    data = judge_rows(placed, Texts.load(folder), reading=reading)
+    settings = {"train_layers": 2, "learning_rate": 3e-3}
+    _, facts, _ = fitted(folder, data, tmp_path / "rm", train=train, epochs=5.0, **settings)
+    assert facts is not None
+    assert facts["accuracy"] > 0.85
+    assert facts["accuracy"] > facts["head_accuracy"] + 0.15
 
 
 def test_a_stopped_fit_goes_on_to_the_same_bits(folder: Path, data: Judged, tmp_path: Path) -> None:

@@ -200,5 +200,5 @@ def test_a_model_that_is_not_there_is_refused_before_anything_begins(tmp_path: P
 
 
 def test_more_layers_than_the_model_has_are_refused() -> None:
-    with pytest.raises(Refusal, match="between 1 and 3"):
-        tell(text, tiny(train_layers=9))
+    with pytest.raises(Refusal, match=r"--train-layers must lie in 1\.\.3, the layers of --model .*, not 9"):
+        tiny(train_layers=9).validate()

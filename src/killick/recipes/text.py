@@ -4,6 +4,7 @@ SmolLM2 goes on with beginnings of sentences. People, here a formula, want it wa
 twice. A reward model learns that from noisy comparisons; best-of-n and PPO then optimise against what it has learnt.
 """
 
+import json
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -138,6 +139,11 @@ class Config:
         folder = model_folder(self.model)
         if not (folder / "config.json").is_file():
             raise Refusal(f"--model {self.model} is no model folder; killick models get smollm2 fetches one.")
+        depth = json.loads((folder / "config.json").read_bytes()).get("num_hidden_layers", self.train_layers)
+        if not 1 <= self.train_layers <= depth:
+            raise Refusal(
+                f"--train-layers must lie in 1..{depth}, the layers of --model {self.model}, not {self.train_layers}."
+            )
 
     def most_pairs(self) -> int:
         """Pairs of answers to one prompt that there are."""
