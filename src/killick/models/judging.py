@@ -264,6 +264,8 @@ def opened(folder: Path, dtype: torch.dtype, **settings: Any) -> tuple[Any, list
         from transformers import AutoModelForSequenceClassification
     except ImportError as error:
         raise Refusal("A reward model needs transformers; install killick[hf].") from error
+    if not folder.is_dir():
+        raise Refusal(f"There is no model folder {folder}.")
     if not (folder / "config.json").is_file():
         raise Refusal(f"{folder} is no folder of a model (it has no config.json).")
     return read_model(
