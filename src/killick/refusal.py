@@ -1,6 +1,5 @@
 """The one error that a user can cause; apart from `types`, so that a command without tensors need not load torch."""
 
-
 from typing import Any
 
 

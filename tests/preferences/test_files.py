@@ -80,7 +80,7 @@ def test_each_row_may_have_a_form_of_its_own(tmp_path: Path) -> None:
     bad = written(tmp_path / "b.jsonl", text + '{"prompt": "a", "choice": 1}\n{"prompt": "a"}\n')
     told = [(each.line, each.field) for each in read_preferences(bad, skip_bad=True)[1]]
     assert told == [(10, "responses"), (11, "chosen")]
-    cells = "prompt,chosen,rejected,responses,ranking\na,b,c,,\na,,,\"[\"\"b\"\",\"\"c\"\"]\",\"[1,0]\"\na,,c,,\n"
+    cells = 'prompt,chosen,rejected,responses,ranking\na,b,c,,\na,,,"[""b"",""c""]","[1,0]"\na,,c,,\n'
     found, bad_cells = read_preferences(written(tmp_path / "a.csv", cells), skip_bad=True)
     assert [row.place for row in found] == [(0, 1), (1, 0)]
     assert [(each.line, each.field) for each in bad_cells] == [(4, "chosen")]

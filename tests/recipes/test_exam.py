@@ -95,10 +95,10 @@ def test_without_a_policy_how_far_is_not_known(held: Held) -> None:
 
 
 def test_one_seed_gives_one_exam(held: Held) -> None:
-    setup = exams.setup(exams.GOOD, gold=exams.LENGTH)
+    setup = exams.setup(exams.GOOD, gold=exams.LENGTH, prompts=12)
     first, again = (exams.facts(held, setup) for _ in range(2))
     assert first == again
-    assert exams.facts(held, exams.setup(exams.GOOD, gold=exams.LENGTH, seed=1))["slope"] != first["slope"]
+    assert exams.facts(held, exams.setup(exams.GOOD, gold=exams.LENGTH, prompts=12, seed=1))["slope"] != first["slope"]
 
 
 def test_it_tells_how_far_it_is_and_ends_at_the_whole(held: Held) -> None:

@@ -67,7 +67,9 @@ def test_too_few_pairs_are_refused_with_what_is_known(tmp_path: Path) -> None:
     rows = exams.rows(12, seed=0)
     file = exams.write(tmp_path / "p.jsonl", rows)
     learned = {prompt_key(row).hex() for row in read_preferences(file)[0][:5]}
-    with pytest.raises(Refusal, match=r"holds 7 pairs .*it knows 5 of 12 rows\); an exam needs 10 or more: give pairs of other prompts"):
+    with pytest.raises(
+        Refusal, match=r"holds 7 pairs .*it knows 5 of 12 rows\); an exam needs 10 or more: give pairs of other prompts"
+    ):
         read_held(file, learned)
 
 

@@ -151,9 +151,7 @@ class PretrainedReward(nn.Module):
 
     def encoded(self, prompts: Sequence[Prompt], answers: Sequence[Prompt]) -> Encoded:
         """Texts as this model reads them, and which of them it reads cut."""
-        return encode_texts(
-            prompts, answers, texts=self.texts, limit=self.limit, time=self.time, closing=self.closing
-        )
+        return encode_texts(prompts, answers, texts=self.texts, limit=self.limit, time=self.time, closing=self.closing)
 
     def read(self, prompts: Sequence[Prompt], answers: Sequence[Prompt]) -> Rollout:
         """The ids of texts."""

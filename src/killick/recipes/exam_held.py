@@ -77,7 +77,11 @@ def read_held(
         side = f" whose prompts the reward model did not learn from (it knows {len(known)} of {len(rows)} rows)"
         raise Refusal(
             f"{file} holds {len(pairs)} pairs with a winner{side * bool(known)}; an exam needs {FEWEST} or more"
-            + ("." if not known else ": give pairs of other prompts, or fit with a larger last share (--shares .7 .1 .2).")
+            + (
+                "."
+                if not known
+                else ": give pairs of other prompts, or fit with a larger last share (--shares .7 .1 .2)."
+            )
         )
     others = text_pairs(known, ties="out") if known else pairs
     prompts = [plain(prompt) for prompt in pairs.prompts]
