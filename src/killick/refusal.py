@@ -8,11 +8,9 @@ class Refusal(ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Whatever a kind of refusal is made from, another process is told its sentence and what it holds."""
-        return again, (type(self), self.args, self.__dict__)
+        return again, (type(self), self.args), self.__dict__
 
 
-def again(kind: type[Refusal], args: tuple[Any, ...], holds: dict[str, Any]) -> Refusal:
-    """A refusal that another process met."""
-    made = kind.__new__(kind, *args)
-    made.__dict__.update(holds)
-    return made
+def again(kind: type[Refusal], args: tuple[Any, ...]) -> Refusal:
+    """A refusal that another process met, without what its kind would make it from."""
+    return kind.__new__(kind, *args)

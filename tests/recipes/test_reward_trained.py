@@ -81,7 +81,7 @@ def test_layers_learn_what_no_head_on_frozen_states_can_read(folder: Path, tmp_p
     placed = [Placed(f"line {number}", row) for number, row in enumerate(twice(), 1)]
     reading = Reading(limit=128, time=64, shares=(0.7, 0.1, 0.2))
     data = judge_rows(placed, Texts.load(folder), reading=reading)
-    settings = {"train_layers": 2, "learning_rate": 3e-3}
+    settings: dict[str, Any] = {"train_layers": 2, "learning_rate": 3e-3}
     _, facts, _ = fitted(folder, data, tmp_path / "rm", train=train, epochs=5.0, **settings)
     assert facts is not None
     assert facts["accuracy"] > 0.85
