@@ -117,9 +117,10 @@ def numpy_sampler(state: ReinforceState, seed: int, *, n: int) -> Callable[[Tens
 
     def choose(log_probs: Tensor, _: torch.Generator) -> Tensor:
         nonlocal drawn
-        rng.random((state.step - drawn) * len(log_probs))
+        if state.step > drawn:
+            rng.random((state.step - drawn) * len(log_probs))
         drawn = state.step + 1
-        rows = log_probs[::n].double().exp().cpu().numpy()
+        rows = np.exp(log_probs.cpu().numpy()[::n], dtype=np.float64)
         reached = (rows / rows.sum(1, keepdims=True)).cumsum(1)
         reached /= reached[:, -1:]
         uniform = rng.random((len(rows), n))
