@@ -222,7 +222,7 @@ LOOPS = [
     ("ppo.py", "bound(log_ratio.abs()).exp(), 1.0)", "bound(log_ratio).exp(), 1.0)", "small ratios pass the limit"),
     ("ppo.py", "bound(log_ratio.abs()).exp(), 1.0).max()", "bound(log_ratio.abs()).exp(), 1.0).mean()",
      "ratio limit of the mean"),
-    ("ppo.py", "masked_sum(errors, mask) / tokens", "masked_sum(errors, mask) / mask.sum()",
+    ("ppo.py", "masked_sum(errors, mask) / counted", "masked_sum(errors, mask) / mask.sum()",
      "mean of the pieces' means"),
     ("ppo.py", "masked_sum(log_ratio, mask, dim=1)[:, None]",
      "(masked_sum(log_ratio, mask, dim=1) / mask.sum(1))[:, None]", "sequence ratio per token"),

@@ -189,11 +189,11 @@ def backward(state: PPOState, minibatch: Targets, *, measured: bool = True) -> d
     Sums are divided by the counts of the whole minibatch, so that the pieces do not change the objective (O-37).
     """
     mask, pieces = minibatch.rollout.mask, [minibatch]
-    tokens, counted = mask.sum().clamp(min=1), units(mask, state.config).sum().clamp(min=1)
+    counted = units(mask, state.config).sum().clamp(min=1)
     if state.config.micro_batches > 1:
         rows = torch.arange(len(mask), device=mask.device)
         pieces = [minibatch[part] for part in rows.tensor_split(state.config.micro_batches) if len(part)]
-    found = [piece_terms(state, piece, tokens=tokens, counted=counted, measured=measured) for piece in pieces]
+    found = [piece_terms(state, piece, counted=counted, measured=measured) for piece in pieces]
     if len(found) == 1:
         return found[0]
     total = {name: torch.stack([terms[name] for terms in found]).sum() for name in found[0]}
@@ -201,9 +201,7 @@ def backward(state: PPOState, minibatch: Targets, *, measured: bool = True) -> d
     return total | {name: torch.stack([terms[name] for terms in found]).max() for name in edges}
 
 
-def piece_terms(
-    state: PPOState, piece: Targets, *, tokens: Tensor, counted: Tensor, measured: bool = True
-) -> dict[str, Tensor]:
+def piece_terms(state: PPOState, piece: Targets, *, counted: Tensor, measured: bool = True) -> dict[str, Tensor]:
     """One forward and backward pass; each term is this piece's share of the minibatch mean."""
     config, mask, unit = state.config, piece.rollout.mask, units(piece.rollout.mask, state.config)
     log_ratio = state.policy.logprobs(piece.rollout)[0] - piece.old
@@ -215,7 +213,7 @@ def piece_terms(
         errors = value_loss(
             state.value(piece.rollout), piece.returns, old=piece.values, clip_range=config.value_clip_range
         )
-        critic = masked_sum(errors, mask) / tokens
+        critic = masked_sum(errors, mask) / counted  # a critic goes with the level token
         terms["value_loss"] = critic.detach()
         loss = loss + config.value_coefficient * critic
     loss.backward()
