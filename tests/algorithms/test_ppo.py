@@ -54,7 +54,7 @@ class TestOnePPO:
 
     @pytest.mark.parametrize("settings", [{}, {"stop_kl": 1e-4}, {"ratio_limit": 1.05}, {"micro_batches": 2}])
     def test_figures_are_measured_where_somebody_looks_and_move_nothing(
-        self, kind: str, settings: dict[str, float]
+        self, kind: str, settings: dict[str, Any]
     ) -> None:
         """Not where the update stops or skips by them, nor in pieces."""
         made = learner(kind)
