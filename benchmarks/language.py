@@ -6,13 +6,15 @@ rounds. The parts:
 - decoding: 64 responses (of 24 tokens, or --tokens) to prompts of 10, by `generate` and by killick, from the whole
   vocabulary and from 8,192 tokens.
 - ppo: one rollout of 64 x 24 tokens and its update (2 epochs of 2 minibatches, top layers over a trunk, a critic on
-  it), with 8,192 spoken tokens and with all; and the peak memory of the process.
+  it), with 8,192 spoken tokens and with all.
+- memory: the peak of a process that does two of these, with each vocabulary in a process of its own.
 - step: the same with the top layers over a trunk, and with policy, reference and critic as whole models.
 
     python benchmarks/language.py --model DIR --part decoding --rounds 7
 """
 
 import argparse
+import multiprocessing
 import resource
 import time
 from collections.abc import Callable, Iterator
@@ -123,11 +125,34 @@ def step(folder: Path, rounds: int, layers: int) -> None:
     tell(alternate({name: partial(next, each) for name, each in loops.items()}, rounds), BATCH * TIME)
 
 
+def memory(folder: Path, rounds: int, layers: int) -> None:
+    """What a rollout and its update hold at most."""
+    for name, spoken in (("8,192 tokens", SPOKEN), ("full vocabulary", None)):
+        child = multiprocessing.get_context("spawn").Process(target=hold, args=(folder, rounds, layers, spoken))
+        print(name, end=": ", flush=True)
+        child.start()
+        child.join()
+
+
+def hold(folder: Path, rounds: int, layers: int, spoken: tuple[int, ...] | None) -> None:
+    """A few steps, and the peak of this process."""
+    torch.set_num_threads(1)
+    steps = loop(folder, layers, spoken)
+    for _ in range(rounds):
+        next(steps)
+    peak()
+
+
+def peak() -> None:
+    """What this process held at most."""
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9:.2f} GB", flush=True)
+
+
 def main() -> None:
     """One part, and the peak memory of its process."""
     parser = argparse.ArgumentParser(description="Time sampling and PPO of a language model.")
     parser.add_argument("--model", type=Path, required=True, help="an ordinary model folder")
-    parser.add_argument("--part", choices=("decoding", "ppo", "step"), default="decoding")
+    parser.add_argument("--part", choices=("decoding", "ppo", "memory", "step"), default="decoding")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=TIME, help="of a response, in the part decoding")
     parser.add_argument("--layers", type=int, default=6, help="that train, over the trunk")
@@ -136,8 +161,8 @@ def main() -> None:
     if given.part == "decoding":
         decoding(given.model, given.rounds, given.tokens)
     else:
-        {"ppo": iterations, "step": step}[given.part](given.model, given.rounds, given.layers)
-    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+        {"ppo": iterations, "memory": memory, "step": step}[given.part](given.model, given.rounds, given.layers)
+    peak()
 
 
 if __name__ == "__main__":

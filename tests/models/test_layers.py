@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from killick.models.decoding import Distribution
-from killick.models.layers import KeyValues, layer_of, normed, reach, run, turned, unlike
+from killick.models.layers import KeyValues, layer_of, linear, normed, packed, reach, run, turned, unlike
 from killick.models.stack import stack_of
 from killick.types import Vocabulary
 
@@ -156,6 +156,33 @@ def test_float32_weights_compute_in_bfloat16_and_still_learn() -> None:
     with torch.no_grad():
         cast = run(x, [layer_of(layer.bfloat16(), torch.bfloat16)], where=where)
     assert torch.equal(kept, cast)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 64, 640])
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_packed_layer_gives_the_same_bits(rows: int, bias: bool) -> None:
+    draws = seeded(rows)
+    x, weight = (torch.randn(size, 96, generator=draws, dtype=torch.bfloat16) for size in (rows, 160))
+    part = weight, torch.randn(160, generator=draws, dtype=torch.bfloat16) if bias else None
+    assert torch.equal(linear(x, packed(part, rows=rows)), torch.nn.functional.linear(x, *part))
+
+
+def test_what_has_no_packed_product_stays_as_it_is() -> None:
+    part = torch.randn(4, 3, generator=seeded(0)), None
+    assert packed(part, rows=2) is part
+
+
+def test_a_packed_stack_gives_the_same_logits_and_leaves_its_weights_alone() -> None:
+    model = library("llama with biases").bfloat16()
+    stack = stack_of(model, Distribution(Vocabulary(40, time=3)), dtype=torch.bfloat16)
+    before = [layer.gate[0] for layer in stack.layers]
+    ids = torch.randint(1, 40, (4, 6), generator=seeded(1))
+    with torch.no_grad():
+        found = [each.scored(each.read(ids).view(4, 6, -1), None, first=0) for each in (stack, stack.packed(4))]
+    assert torch.equal(*found)
+    assert all(
+        layer.gate[0] is weight and not weight.is_mkldnn for layer, weight in zip(stack.layers, before, strict=True)
+    )
 
 
 def test_other_layouts_are_named() -> None:

@@ -12,12 +12,10 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from killick.models.transformer import (
-    MANY_KEYS,
     Block,
     Cache,
     Transformer,
     TransformerConfig,
-    attend,
     rotations,
     visibility,
 )
@@ -262,20 +260,6 @@ def test_a_sequence_beyond_the_context_is_refused_before_anything_is_read() -> N
     model(ids_of(1, 12), None, 0, caches)
     with pytest.raises(Refusal, match="13 tokens"):
         model(ids_of(1, 1), None, 0, caches)
-
-
-@pytest.mark.parametrize("count", [MANY_KEYS - 1, MANY_KEYS, 40])
-@pytest.mark.parametrize("hidden_keys", [0, 7])
-def test_one_query_meets_many_keys_as_in_torchs_kernel(count: int, hidden_keys: int) -> None:
-    """Both sides of the threshold, with keys that are padding and without."""
-    draws = seeded(4)
-    query, keys, values = (torch.randn(3, 2, length, 8, generator=draws) for length in (1, count, count))
-    visible = None if not hidden_keys else (torch.arange(count) >= hidden_keys).expand(3, 1, 1, count)
-    expected = nn.functional.scaled_dot_product_attention(query, keys, values, visible)
-    assert_close(attend(query, keys, values=values, visible=visible), expected, atol=1e-6, rtol=0)
-    if hidden_keys:
-        keys[:, :, :hidden_keys], values[:, :, :hidden_keys] = 1e4, 1e4
-        assert_close(attend(query, keys, values=values, visible=visible), expected, atol=1e-6, rtol=0)
 
 
 def test_a_long_cached_sequence_has_the_states_of_one_pass() -> None:

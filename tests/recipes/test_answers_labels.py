@@ -94,7 +94,7 @@ def test_the_sampler_draws_what_numpys_choice_draws() -> None:
         ]  # fmt: skip
 
 
-def test_the_samplers_stream_is_wound_forward_to_where_a_state_was_put_down() -> None:
+def test_the_sampler_draws_a_steps_own_numbers_wherever_a_state_was_put_down() -> None:
     """One uniform number an answer: what a fresh sampler draws at step 3 is what the first one draws at its fourth
     turn, and going back draws what was drawn there before it went on."""
     table = torch.full((8, 8), 1 / 8).log()
@@ -108,3 +108,5 @@ def test_the_samplers_stream_is_wound_forward_to_where_a_state_was_put_down() ->
     fresh.step = 4
     assert torch.equal(later(table, torch.Generator()), turns[4])
     assert not torch.equal(turns[3], turns[4])
+    fresh.step = 0
+    assert torch.equal(later(table, torch.Generator()), turns[0])

@@ -1,7 +1,8 @@
 """Llama-like layers one above the other, from token ids to logits: what samples with a cache, and what scores."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from killick.models.decoding import Distribution, decode
-from killick.models.layers import KeyValues, Layer, Linear, Reach, layer_of, normed, reach, run
+from killick.models.layers import KeyValues, Layer, Linear, Reach, layer_of, linear, normed, packed, reach, run
 from killick.ops.logprobs import Draws
 from killick.types import Prompts, Refusal, Rollout
 
@@ -48,7 +49,19 @@ class Stack:
 
     def logits(self, x: Float[Tensor, "row hidden"]) -> Float[Tensor, "row column"]:
         """From states to a number for each column."""
-        return functional.linear(normed(x, self.norm, eps=self.eps), *self.head)
+        return linear(normed(x, self.norm, eps=self.eps), self.head)
+
+    def packed(self, rows: int) -> "Stack":
+        """The same weights, laid out for many passes of so many rows."""
+        lay = partial(packed, rows=rows)
+        layers = [
+            layer._replace(
+                attention=lay(layer.attention), out=lay(layer.out), gate=lay(layer.gate), up=lay(layer.up),
+                down=lay(layer.down),
+            )
+            for layer in self.layers
+        ]  # fmt: skip
+        return replace(self, layers=layers, head=lay(self.head))
 
     def scored(
         self, x: Float[Tensor, "batch length hidden"], mask: Bool[Tensor, "batch length"] | None, *, first: int
@@ -124,6 +137,7 @@ def sample(stack: Stack, prompts: Prompts, *, n: int, distribution: Distribution
     """
     ids, real = prompts
     rows, width, time = len(ids) * n, ids.shape[1], distribution.vocabulary.time
+    stack = stack.packed(rows)
     caches = [KeyValues(rows, width + time) for _ in stack.layers]
     mask = None
     if not bool(real.all()):

@@ -13,10 +13,8 @@ from jaxtyping import Bool, Complex, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from killick.models.attention import attend
 from killick.types import Refusal
-
-MANY_KEYS = 16
-"""From here on a single query is quicker in plain products than in the fused kernel, which is made for many."""
 
 
 @dataclass(frozen=True)
@@ -125,25 +123,8 @@ class Block(nn.Module):
             gate, up = inner.chunk(2, -1)
             inner = functional.silu(gate) * up
         else:
-            inner = functional.relu(inner) if self.activation == "relu" else functional.gelu(inner)
+            inner = functional.relu_(inner) if self.activation == "relu" else functional.gelu(inner)
         return x + self.down(inner)
-
-
-def attend(
-    queries: Float[Tensor, "batch head new width"],
-    keys: Float[Tensor, "batch head seen width"],
-    *,
-    values: Float[Tensor, "batch head seen width"],
-    visible: Bool[Tensor, "batch 1 new seen"] | None,
-) -> Float[Tensor, "batch head new width"]:
-    """Mix values by how queries meet keys: those that are visible, or, where nothing is said, none behind a query."""
-    if queries.shape[2] > 1 or keys.shape[2] < MANY_KEYS:
-        causal = visible is None and queries.shape[2] > 1
-        return functional.scaled_dot_product_attention(queries, keys, values, visible, is_causal=causal)
-    scores = (queries * queries.shape[3] ** -0.5) @ keys.transpose(2, 3)
-    if visible is not None:
-        scores = scores.masked_fill(~visible, -torch.inf)
-    return scores.softmax(-1) @ values
 
 
 class Cache:

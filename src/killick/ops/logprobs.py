@@ -133,7 +133,8 @@ def found(
     if shares.shape[1] < WIDE:
         cumulative = running(shares)
         return above(cumulative, uniform * cumulative[:, -1:])[:, 0], cumulative[:, -1]
-    blocks = functional.pad(shares, (0, -shares.shape[1] % BLOCK)).unflatten(1, (-1, BLOCK))
+    ragged = -shares.shape[1] % BLOCK
+    blocks = (functional.pad(shares, (0, ragged)) if ragged else shares).unflatten(1, (-1, BLOCK))  # a pad is a copy
     cumulative = running(blocks.sum(2))
     height = uniform * cumulative[:, -1:]
     block = above(cumulative, height)

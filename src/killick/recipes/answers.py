@@ -20,6 +20,7 @@ from killick.algorithms.reinforce import ReinforceState, reinforce
 from killick.algorithms.tilt import tilt
 from killick.models.tabular import TabularPolicy
 from killick.ops.kl import exact_kl
+from killick.ops.logprobs import entropy
 from killick.recipes.answers_claims import claimed, finished
 from killick.recipes.answers_config import Config, arms
 from killick.recipes.answers_draws import distribution
@@ -111,7 +112,7 @@ def begin(config: Config, cell: Cell, *, prepared: Scores) -> Begun:
         generator = stage_generator(cell.seed, "reinforce", device=config.device)
         state = ReinforceState(policy, policy if arm.moving else reference, settings, generator, leash)
         policy.sampler = numpy_sampler(state, cell.seed, n=settings.n)
-        steps = reinforce(state, reward, prompts=lambda *_: asked, exact=shown)
+        steps = reinforce(state, reward, prompts=lambda *_: asked, exact=lambda _: False)  # `measure` is exact, too
     optimum = tilt(world.reference, scores, beta=arm.beta)
     return state, watch(cell, state, policy=policy, steps=steps, scores=scores, optimum=optimum, shown=shown)
 
@@ -141,14 +142,14 @@ def watch(
         if now is None:
             yield Seen(None)
             continue
-        row = ledger_row(cell.arm, cell.seed, step=step, gold=world.gold(step.rollout), vocabulary=world.vocabulary)
+        row = ledger_row(cell.arm, cell.seed, step=step, gold=None, vocabulary=world.vocabulary)
         yield Seen(row | measure(world, now, scores=scores, optimum=optimum))
 
 
 def measure(
     world: Answers, logprobs: Float[Tensor, "4 8"], *, scores: Float[Tensor, "4 8"], optimum: Float[Tensor, "4 8"]
 ) -> Row:
-    """Exact proxy, gold and KL of a policy, its distance to the optimum, and its gold and favourite at each prompt."""
+    """Exact proxy, gold, KL and entropy, the distance to the optimum, and gold and favourite at each prompt."""
     p = logprobs.exp()
     golds, picks = (p * world.golds).sum(1).tolist(), p.argmax(1).tolist()
     kl, kl_to_optimum = exact_kl(logprobs.expand(2, -1, -1), torch.stack((world.reference, optimum))).mean(1).tolist()
@@ -156,6 +157,7 @@ def measure(
         "proxy": world.expected(logprobs, scores),
         "gold": sum(golds) / len(golds),
         "kl": kl,
+        "entropy": float(entropy(logprobs).mean()),
         "tv_to_optimum": float((p - optimum.exp()).abs().sum(1).mean() / 2),
         "kl_to_optimum": kl_to_optimum,
         **{f"gold_{prompt}": gold for prompt, gold in enumerate(golds)},

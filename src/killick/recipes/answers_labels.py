@@ -109,21 +109,18 @@ def learn(config: Config) -> dict[str, Any]:
 def numpy_sampler(state: ReinforceState, seed: int, *, n: int) -> Callable[[Tensor, torch.Generator], Tensor]:
     """Draw as the source does: numpy's choice, `n` answers a prompt, prompts in order.
 
-    The stream is part of no saved state: where the state was put down at a step, it is wound forward to it. A choice
-    takes one uniform number per answer and counts the places of the distribution function that it has reached; done
-    for all prompts at once, since four calls of `choice` took a third of a step.
+    The stream is part of no saved state: its numbers are drawn here for all steps, and each step takes its own. A
+    choice takes one uniform number per answer and counts the places of the distribution function that it has reached;
+    done for all prompts at once, since four calls of `choice` took a third of a step.
     """
-    rng, drawn = np.random.default_rng(seed), 0
+    config = state.config
+    uniform = torch.from_numpy(np.random.default_rng(seed).random((config.iterations, config.batch, n)))
 
     def choose(log_probs: Tensor, _: torch.Generator) -> Tensor:
-        nonlocal drawn
-        rng.random((state.step - drawn) * len(log_probs))
-        drawn = state.step + 1
-        rows = log_probs[::n].double().exp().cpu().numpy()
+        rows = np.exp(log_probs.cpu().numpy()[::n], dtype=np.float64)
         reached = (rows / rows.sum(1, keepdims=True)).cumsum(1)
         reached /= reached[:, -1:]
-        uniform = rng.random((len(rows), n))
-        answers = torch.searchsorted(torch.from_numpy(reached), torch.from_numpy(uniform), right=True)
+        answers = torch.searchsorted(torch.from_numpy(reached), uniform[state.step], right=True)
         return answers.view(-1).to(log_probs.device)
 
     return choose
