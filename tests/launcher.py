@@ -21,7 +21,8 @@ import torch
 
 from killick import cli
 from killick.cli import runs
-from killick.recipes import arithmetic, pool, running
+from killick.recipes import pool, running
+from killick.recipes.arithmetic import recipe as arithmetic
 from killick.report import drawing
 
 torch.set_num_threads(1)

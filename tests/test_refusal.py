@@ -11,7 +11,7 @@ import killick
 from killick import refusal, types
 from killick.preferences.files import BadRows
 from killick.preferences.rows import BadRow
-from killick.recipes.text_score import Unscored
+from killick.recipes.scores.text_score import Unscored
 
 
 def test_it_is_one_class_under_every_name() -> None:

@@ -16,7 +16,7 @@ from killick.flags import settings
 from killick.refusal import Refusal
 
 if TYPE_CHECKING:
-    from killick.recipes.exam import Examined
+    from killick.recipes.exam.recipe import Examined
     from killick.rundir.folder import RunFolder
 
 ABOUT = """Examine a reward model before anything is optimised against it, and say in plain words whether that is safe,
@@ -128,12 +128,12 @@ def opened(asked: Exam) -> Any:
 
     from killick.cli.progress import watched
     from killick.models.texts import Texts
-    from killick.recipes.exam import examine
-    from killick.recipes.exam_asking import Setup
-    from killick.recipes.exam_held import read_held
-    from killick.recipes.exam_judges import open_examinee, open_speak, single
+    from killick.recipes.exam.asking import Setup
+    from killick.recipes.exam.held import read_held
+    from killick.recipes.exam.judges import open_examinee, open_speak, single
+    from killick.recipes.exam.recipe import examine
     from killick.recipes.fetching import found
-    from killick.recipes.scores import load_score
+    from killick.recipes.scores.loading import load_score
     from killick.recipes.settings import find_device
 
     if not asked.prefs.exists():

@@ -7,7 +7,7 @@ from killick.cli.stores import absent
 from killick.refusal import Refusal
 
 if TYPE_CHECKING:
-    from killick.recipes.reward_fit import Fitted
+    from killick.recipes.reward.fit import Fitted
 
 
 def fit_world(place: str, world: str, *, out: Path | None, seed: int) -> None:
@@ -27,9 +27,9 @@ def fit_world(place: str, world: str, *, out: Path | None, seed: int) -> None:
         ) from error
     import torch
 
-    from killick.recipes.reward_fit import check_free, fit_reward, save
-    from killick.recipes.world_items import judged
-    from killick.recipes.world_labels import read_labels
+    from killick.recipes.labelling.items import judged
+    from killick.recipes.labelling.labels import read_labels
+    from killick.recipes.reward.fit import check_free, fit_reward, save
 
     torch.set_num_threads(1)
     judged(world)

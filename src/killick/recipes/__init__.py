@@ -1,4 +1,4 @@
-"""COMPOSE: one file = one question. A recipe has a frozen `Config` and a `run(config)` that yields notes and rows."""
+"""COMPOSE: one folder = one question. Its `recipe.py` has a frozen `Config` and a `run(config)` that yields notes and rows."""
 
 from importlib import import_module
 from types import ModuleType
@@ -15,4 +15,4 @@ RECIPES = {
 
 def load(name: str) -> ModuleType:
     """Import a recipe by name."""
-    return import_module(f"killick.recipes.{name}")
+    return import_module(f"killick.recipes.{name}.recipe")
