@@ -1,4 +1,4 @@
-"""COMPOSE: one folder = one question. Its `recipe.py` has a frozen `Config` and a `run(config)` that yields notes and rows."""
+"""COMPOSE: one folder = one question. Its `recipe.py` has a frozen `Config`, `cells`, `prepare` and `begin`."""
 
 from importlib import import_module
 from types import ModuleType
