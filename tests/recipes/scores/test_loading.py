@@ -9,8 +9,8 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 from chatter import chatter, takes_the_place
+from killick.models.folders import quietly
 from killick.models.judging import PretrainedReward
-from killick.models.pretrained import quietly
 from killick.models.weights import write
 from killick.recipes.brand.rewards import fresh_head
 from killick.recipes.brand.served import TextReward, save

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from killick.algorithms.ppo_config import PPOConfig
-from killick.models.pretrained import open_causal
+from killick.models.folders import open_causal
 from killick.recipes.cells import Cell
 from killick.recipes.text import recipe as text
 from killick.recipes.text.prompts import LEARNT

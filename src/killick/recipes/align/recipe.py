@@ -14,8 +14,8 @@ import torch
 
 from killick.algorithms.ppo import PPOState
 from killick.models.critics import check_reads, critic_from_judge
+from killick.models.folders import open_causal
 from killick.models.judging import PretrainedReward
-from killick.models.pretrained import open_causal
 from killick.models.prompting import PromptSet
 from killick.models.speakers import Speakers, speakers
 from killick.models.texts import Texts

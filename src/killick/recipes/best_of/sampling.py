@@ -14,7 +14,8 @@ from typing import Any, Literal
 import torch
 
 from killick.models.decoding import joined
-from killick.models.pretrained import PretrainedPolicy, open_causal
+from killick.models.folders import open_causal
+from killick.models.pretrained import PretrainedPolicy
 from killick.models.prompting import PromptSet
 from killick.models.texts import Texts
 from killick.recipes.best_of.candidates import Pool

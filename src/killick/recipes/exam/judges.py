@@ -115,7 +115,8 @@ def open_speak(folder: Path, *, n: int, tokens: int, temperature: float, device:
         Refusal: where there is no such model, or its context leaves no room.
     """
     from killick.models.encoding import encode_ids, shortened
-    from killick.models.pretrained import PretrainedPolicy, open_causal
+    from killick.models.folders import open_causal
+    from killick.models.pretrained import PretrainedPolicy
     from killick.models.texts import Texts
 
     model, texts = open_causal(folder).to(device), Texts.load(folder)

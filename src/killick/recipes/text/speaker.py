@@ -12,7 +12,8 @@ from torch import Tensor
 
 from killick.algorithms.reference import digest
 from killick.models.decoding import joined, sample_in_batches
-from killick.models.pretrained import PretrainedPolicy, open_causal
+from killick.models.folders import open_causal
+from killick.models.pretrained import PretrainedPolicy
 from killick.models.prompting import PromptSet
 from killick.models.texts import Texts
 from killick.models.trunk import TopPolicy, Trunk
