@@ -78,7 +78,7 @@ class TabularPolicy(nn.Module):
         return Rollout(asked.ids, asked.prompt_mask, tokens, asked.mask, drawn, asked.finished)
 
     def asked(self, prompts: Prompts, n: int) -> Asked:
-        """The same as last time for the same two tensors: a world with few prompts asks them at every step."""
+        """The same as last time for the same two tensors, which nobody changes: a world asks few prompts, each step."""
         last = self.last
         if last is not None and last.n == n and prompts[0] is last.given[0] and prompts[1] is last.given[1]:
             return last

@@ -1,4 +1,8 @@
-"""COMPOSE: one folder = one question. Its `recipe.py` has a frozen `Config`, `cells`, `prepare` and `begin`."""
+"""COMPOSE: a folder answers one question, files beside them serve several.
+
+What `killick run` knows stands in `RECIPES`: its `recipe.py` has a frozen `Config`, `seconds`, `cells`, `prepare` and
+`begin`, and `claims` and `tables` where there are any.
+"""
 
 from importlib import import_module
 from types import ModuleType

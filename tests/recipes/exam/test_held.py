@@ -8,7 +8,7 @@ import pytest
 import exams
 from killick.models.texts import Texts
 from killick.preferences.files import read_preferences
-from killick.preferences.rows import prompt_key
+from killick.preferences.rows import prompt_key, text_key
 from killick.recipes.exam.held import read_held
 from killick.types import Refusal
 from llamas import END, tokenizer
@@ -107,3 +107,14 @@ def test_a_prompt_that_a_model_cannot_read_is_named_by_its_line(tmp_path: Path) 
     found = read_held(file, None, readers=[plain, framed], skip_bad=True)
     assert len(found.pairs) == 11
     assert found.facts["left_out"] == {"rows whose prompt a model cannot read": 1}
+
+
+def test_only_prompts_that_are_examined_are_read_and_each_of_them_once(tmp_path: Path) -> None:
+    """Twelve prompts in two rows each; the two that were learned from might be unreadable, nobody asks."""
+    rows = exams.rows(12, seed=0)
+    again = [row | {"chosen": row["chosen"] + " Indeed."} for row in rows]
+    learned = {text_key(row["prompt"]).hex() for row in rows[:2]}
+    asked: list[object] = []
+    found = read_held(exams.write(tmp_path / "p.jsonl", rows + again), learned, readers=[asked.append])
+    assert sorted(map(str, asked)) == sorted(row["prompt"] for row in rows[2:])
+    assert len(found.pairs) == 20

@@ -126,3 +126,5 @@ def test_soft_labels_are_met_as_often_as_they_say_and_set_the_ceiling_themselves
     ceiling = soft_ceiling(soft)
     assert ceiling is not None
     assert ceiling["ceiling"] == pytest.approx(0.8)
+    mixed = replace(pairs, label=torch.tensor([0.9, 1.0, 1.0]))
+    assert soft_ceiling(mixed) is None  # one soft label says nothing of the others

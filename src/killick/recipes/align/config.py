@@ -32,7 +32,9 @@ class Config:
         evaluated: held-out prompts that are asked at most.
         answers: answers to each of them.
         every: steps between two looks at the held-out prompts.
-        choose: which policy is saved: the last, or the one with the best held-out gold or held-out reward.
+        choose: which policy is saved: the last, or the one with the best gold or reward on held-out prompts. A reward
+            model that was kept apart goes in as --gold DIR with held-out-gold; held-out-reward is what is optimised,
+            on prompts that are not, and prefers the most optimised.
         baseline: what a response is compared with: a critic's expectation, the other responses to its prompt
             (leave-one-out), all responses to it (group-mean), or the whole batch.
         critic_from: the critic begins as a head of zeros on the policy's states, or as a copy of the reward model.

@@ -69,9 +69,11 @@ def read_held(
         Refusal: where the file cannot be read, naming the line where there is one, or fewer than ten pairs are left.
     """
     source = from_file(file, skip_bad=skip_bad)
-    rows, unread = legible(source.placed, readers, file=file if not skip_bad else None)
-    seen = [learned is not None and prompt_key(row).hex() in learned for row in rows]
-    kept, known = ([row for row, was in zip(rows, seen, strict=True) if was is side] for side in (False, True))
+    seen = [learned is not None and prompt_key(row).hex() in learned for _, row in source.placed]
+    known = [row for (_, row), was in zip(source.placed, seen, strict=True) if was]
+    examined = [each for each, was in zip(source.placed, seen, strict=True) if not was]
+    kept, unread = legible(examined, readers, file=file if not skip_bad else None)
+    rows = known + kept
     pairs = text_pairs(kept, ties="out")
     if len(pairs) < FEWEST:
         side = f" whose prompts the reward model did not learn from (it knows {len(known)} of {len(rows)} rows)"
@@ -105,17 +107,27 @@ def legible(
     Raises:
         Refusal: at the first of the others, where a file is given to be named.
     """
+    faults: dict[str, Refusal | None] = {}
     good = []
     for where, row in placed:
-        try:
-            for read in readers:
-                read(plain(row.prompt))
-        except Refusal as error:
-            if file is not None:
-                raise Refusal(f"{file}, {where}: {error} (--skip-bad leaves such rows out.)") from error
-        else:
+        said = str(row.prompt)
+        if said not in faults:
+            faults[said] = fault(plain(row.prompt), readers)
+        if faults[said] is None:
             good.append(row)
+        elif file is not None:
+            raise Refusal(f"{file}, {where}: {faults[said]} (--skip-bad leaves such rows out.)")
     return good, len(placed) - len(good)
+
+
+def fault(prompt: Prompt, readers: Sequence[Reader]) -> Refusal | None:
+    """Why one of the readers refuses a prompt."""
+    try:
+        for read in readers:
+            read(prompt)
+    except Refusal as error:
+        return error
+    return None
 
 
 def told(pairs: int, prompts: int, *, learned: Collection[str] | None, known: int) -> dict[str, str]:

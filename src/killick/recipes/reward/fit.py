@@ -117,9 +117,9 @@ def ceiling_facts(pooled: Noise | None) -> dict[str, Any]:
 
 
 def soft_ceiling(held: Preference) -> dict[str, Any] | None:
-    """The most that can be right about soft labels, which say so themselves: their mean; None where all are sure."""
+    """The most that can be right about soft labels, which say so themselves: their mean; None where most are sure."""
     label = held.label[held.label != 0.5]
-    if bool((label == 1).all()):
+    if bool((label == 1).double().mean() > 0.5):
         return None
     mean = float(label.mean())
     return {"kappa": None, "ceiling": mean, "ceiling_low": mean, "ceiling_high": mean}
