@@ -163,8 +163,8 @@ def seconds(config: Config) -> float:
     """Rough CPU seconds of a run with SmolLM2 on one core of 2023, for the announcement."""
     drawn = (config.learnt * config.n + config.held_out * config.pool) * config.time / 20
     seen = -(-config.ppo.iterations // config.every) - 1
-    arm = config.ppo.iterations * config.ppo.batch * 0.13 + seen * config.held_out * config.samples * 0.1
-    return 20 + 0.045 * drawn * len(config.seeds) + arm * config.time / 20 * len(cells(config))
+    arm = config.ppo.iterations * config.ppo.batch * 0.1 + seen * config.held_out * config.samples * 0.085
+    return 20 + 0.034 * drawn * len(config.seeds) + arm * config.time / 20 * len(cells(config))
 
 
 @dataclass(frozen=True)
