@@ -22,7 +22,7 @@ from killick.algorithms.sft import SFTState, sft
 from killick.models.policy import TransformerPolicy
 from killick.models.transformer import Transformer
 from killick.recipes.cells import Cell
-from killick.recipes.emphasis import Config, cells
+from killick.recipes.emphasis.recipe import Config, cells
 from killick.recipes.starting import leashed
 from killick.rewards.fit import standardise
 from killick.rewards.pooled import Pooled

@@ -28,7 +28,8 @@ import torch
 from killick.algorithms.leash import Leash
 from killick.algorithms.ppo import PPOState, ppo
 from killick.algorithms.ppo_config import PPOConfig
-from killick.models.pretrained import PretrainedPolicy, open_causal
+from killick.models.folders import open_causal
+from killick.models.pretrained import PretrainedPolicy
 from killick.models.speakers import speakers
 from killick.types import Prompts, Rollout, Step, Vocabulary
 

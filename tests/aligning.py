@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from killick.recipes.align_config import Config
+from killick.recipes.align.config import Config
 from llamas import llama_folder
 
 NOUNS = [

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from killick.algorithms.reinforce import ReinforceConfig
-from killick.recipes.answers_config import Config
+from killick.recipes.answers.config import Config
 from killick.rewards.fit import FitConfig
 
 FULL = Config(device="cpu", draws=0)

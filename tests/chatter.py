@@ -7,8 +7,10 @@ from killick.algorithms.reference import digest
 from killick.models.chat import Chat
 from killick.models.transformer import Transformer, TransformerConfig
 from killick.models.words import Words
-from killick.recipes import brand, brand_optimum, brand_served
-from killick.recipes.brand_preferences import Speaker
+from killick.recipes.brand import optimum as brand_optimum
+from killick.recipes.brand import recipe as brand
+from killick.recipes.brand import served as brand_served
+from killick.recipes.brand.preferences import Speaker
 from killick.worlds.brand import question
 from killick.worlds.catalogue import PRODUCTS
 

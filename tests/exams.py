@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from killick.recipes.exam import Examined, examine
-from killick.recipes.exam_asking import Setup
-from killick.recipes.exam_held import Held, read_held
+from killick.recipes.exam.asking import Setup
+from killick.recipes.exam.held import Held, read_held
+from killick.recipes.exam.recipe import Examined, examine
 from killick.recipes.prompts import Prompt
 
 FACTS = ("blue", "heavy", "Danish", "hollow", "rare", "brittle", "warm", "ancient", "edible", "loud", "tiny", "sacred")

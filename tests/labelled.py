@@ -4,7 +4,7 @@ import torch
 
 from killick.preferences.labelers import PlackettLuce
 from killick.preferences.storing.records import Item, Judgement, Label
-from killick.recipes.world_items import item, judged, judged_rollout, world_items
+from killick.recipes.labelling.items import item, judged, judged_rollout, world_items
 from killick.types import Rollout
 from killick.worlds.arithmetic import EOS, Arithmetic
 from killick.worlds.emphasis import Emphasis

@@ -37,6 +37,20 @@ def pairs(prompts: int = 40, *, each: int = 4, noise: float = 0.0, seed: int = 0
     return rows
 
 
+def twice(prompts: int = 60, *, each: int = 5, seed: int = 0) -> list[PreferenceRow]:
+    """Answers that say good or bad twice with others between: better is to say the same again. No one word tells."""
+    draws, others = random.Random(seed), ("the", "lamp", "park", "bird", "is", "and")
+    rows = []
+    for number in range(prompts):
+        for _ in range(each):
+            same, first = draws.choices(("good", "bad"), k=2)
+            between, last = " ".join(draws.choices(others, k=2)), draws.choice(others)
+            second = "bad" if first == "good" else "good"
+            texts = f"{same} {between} {same} {last}", f"{first} {between} {second} {last}"
+            rows.append(pair(f"Lamp {number}:", *texts))
+    return rows
+
+
 def written(path: Path, rows: Sequence[PreferenceRow], *, form: str = "pairs") -> Path:
     """As a preference file."""
     write_preferences(path, rows, form=form, force=True)

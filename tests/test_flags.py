@@ -7,7 +7,8 @@ import pytest
 from tyro.conf import Positional
 
 from killick.flags import flags, gathered, nearest, parse, settings, taken
-from killick.recipes import answers, arithmetic
+from killick.recipes.answers import recipe as answers
+from killick.recipes.arithmetic import recipe as arithmetic
 
 
 def test_the_nearest_word_is_offered_only_if_it_is_near() -> None:

@@ -112,6 +112,14 @@ def test_clipping_is_torchs_bit_for_bit(most: float) -> None:
     assert all(torch.equal(a, b) for a, b in cut if a is not None and b is not None)
 
 
+@pytest.mark.parametrize("scale", [0.0, 1e-20, 1e-3, 1.0, 1e15])
+def test_the_length_of_a_single_gradient_is_torchs_bit_for_bit(scale: float) -> None:
+    """The length of one length is that length, so nothing is stacked."""
+    alone = nn.Parameter(torch.zeros(4, 8))
+    alone.grad = scale * torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(norm_of([alone]), torch.nn.utils.get_total_norm([alone.grad]))
+
+
 def test_no_gradient_has_no_length() -> None:
     assert float(norm_of(parameters())) == float(clip_(parameters(), 1.0)) == 0.0
 

@@ -13,7 +13,7 @@ from test_survival import Runs
 FILES = ("metrics.jsonl", "samples.jsonl", "stages.json")
 SHORT = [
     "--reward", "aligning:letters", "--gold", "aligning:brevity", "--beta", "0", "0.1", "--held-out", "0.25",
-    "--evaluated", "4", "--answers", "1", "--every", "3", "--steps", "8", "--responses", "8", "--tokens", "6",
+    "--evaluated", "4", "--answers", "1", "--every", "3", "--steps", "6", "--responses", "8", "--tokens", "6",
     "--train-layers", "1", "--device", "cpu", "--choose", "held-out-gold", "--learning-rate", "1e-2",
 ]  # fmt: skip
 KILLS = 20
@@ -43,7 +43,7 @@ def test_twenty_kills_at_random_moments_change_no_byte(runs: Runs, tmp_path: Pat
     assert run.ended(300) == 0, run.said("err")
     spent = time.monotonic() - began
     whole = left(tmp_path / "whole")
-    assert len(whole["metrics.jsonl"].splitlines()) == 2 * 9
+    assert len(whole["metrics.jsonl"].splitlines()) == 2 * 7
     assert {name.split("/")[1] for name in whole if name.startswith("policy")} == {"beta=0", "beta=0.1"}
     chance, killed, folder = random.Random(5), 0, 0
     while killed < KILLS:

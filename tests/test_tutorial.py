@@ -21,18 +21,23 @@ COMMANDS = [line for block in re.findall(r"```bash\n(.*?)```", TEXT, re.DOTALL) 
 DRIVER = """
 import json, sys, time
 from killick.cli import main
+from killick.report import style
+written = style.written
+style.written = lambda figure, kind: written(figure, kind) if kind == "svg" else b""
 for words in json.load(sys.stdin):
     began = time.process_time()
     print("$", *words, flush=True)
     main(words)
     print(f"# {time.process_time() - began:.1f} CPU s", flush=True)
 """
-"""All commands in one process: each would take seconds to import torch and transformers."""
+"""All commands in one process: each would take seconds to import torch and transformers. Pictures are drawn once, for
+the page; `test_style.py` writes them for print, which takes three times as long.
+"""
 
 
 def stand_in(cache: Path) -> None:
     """A little model where `killick models get smollm2` would put the real one."""
-    folder = llama_folder(cache / "models" / "smollm2", context=256)
+    folder = llama_folder(cache / "models" / "smollm2", context=256, layers=2)
     sizes = {path.name: path.stat().st_size for path in folder.iterdir()}
     (folder / MANIFEST).write_text(json.dumps({"package": SOURCES["smollm2"].package, "files": sizes}))
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from aligning import setting, tiny
-from killick.recipes import align
+from killick.recipes.align import recipe as align
 from straight import tell
 
 with TemporaryDirectory() as place:

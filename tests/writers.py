@@ -14,8 +14,8 @@ from torch import Tensor
 from killick.algorithms.ppo_config import PPOConfig
 from killick.models.prompting import PromptSet
 from killick.models.texts import Texts
-from killick.recipes import text
-from killick.recipes.text_speaker import Answers
+from killick.recipes.text import recipe as text
+from killick.recipes.text.speaker import Answers
 from killick.rewards.fit import FitConfig
 from killick.types import Rollout
 from llamas import llama_folder, tokenizer

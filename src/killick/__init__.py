@@ -106,7 +106,7 @@ _HOMES = {
     "measure": "algorithms.listed",
     "mlp": "rewards.layers",
     "neighbours": "preferences.pairing",
-    "open_causal": "models.pretrained",
+    "open_causal": "models.folders",
     "pairs": "preferences.pairing",
     "part": "preferences.pairing",
     "pool_weights": "algorithms.best_of_n",

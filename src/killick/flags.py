@@ -57,7 +57,7 @@ def parse(name: str, recipe: ModuleType, *, given: list[str]) -> Any:
     import tyro
 
     helps = {
-        "quick": "the same path, smaller, in under a minute",
+        "quick": "the same path, smaller, to see its shape soon",
         "strict": "exit 1 when a claim does not hold",
         "open": "show the report in the browser at the end",
         "out": "run folder: a new one, or one to go on with under the same settings",

@@ -14,6 +14,8 @@ import torch
 def norm_of(parameters: Iterable[torch.nn.Parameter]) -> torch.Tensor:
     """The length of all gradients together, 0 where there is none: `torch.nn.utils.get_total_norm` in three calls."""
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    if len(gradients) == 1:
+        return torch.linalg.vector_norm(gradients[0])
     return torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients))) if gradients else torch.zeros(())
 
 

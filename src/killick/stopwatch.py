@@ -15,6 +15,9 @@ class Seconds(NamedTuple):
     wall: float
 
 
+NONE = Seconds(0, 0)
+
+
 def moment() -> Seconds:
     """Both clocks, now."""
     return Seconds(time.process_time(), time.monotonic())
@@ -36,7 +39,7 @@ class Stopwatch:
 
     def lap(self, part: str) -> None:
         """Charge the time since the last lap (or the start) to a part."""
-        now, before = moment(), self.spent.get(part, Seconds(0, 0))
+        now, before = moment(), self.spent.get(part, NONE)
         self.spent[part] = Seconds(before.cpu + now.cpu - self.last.cpu, before.wall + now.wall - self.last.wall)
         self.last = now
 

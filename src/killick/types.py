@@ -94,7 +94,7 @@ class Rollout:
     finished: Bool[Tensor, " batch"]
 
     def __len__(self) -> int:
-        return len(self.responses)
+        return self.responses.shape[0]
 
     def __getitem__(self, rows: Tensor | slice) -> "Rollout":
         """The same rollout with these rows only, in this order."""

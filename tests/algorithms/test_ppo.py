@@ -52,13 +52,18 @@ class TestOnePPO:
         assert rows[1]["kl"] > 1e-6
         assert digest(state.reference.parameters()) == before
 
-    def test_exact_figures_are_measured_where_somebody_looks_and_move_nothing(self, kind: str) -> None:
-        made, seen, blind = learner(kind), learner(kind).state(), learner(kind).state()
+    @pytest.mark.parametrize("settings", [{}, {"stop_kl": 1e-4}, {"ratio_limit": 1.05}, {"micro_batches": 2}])
+    def test_figures_are_measured_where_somebody_looks_and_move_nothing(
+        self, kind: str, settings: dict[str, Any]
+    ) -> None:
+        """Not where the update stops or skips by them, nor in pieces."""
+        made = learner(kind)
+        seen, blind = (made.state(**settings) for _ in range(2))
         every = list(ppo(seen, made.reward, prompts=made.prompts))
         some = list(ppo(blind, made.reward, prompts=made.prompts, exact=lambda step: step == 1))
         assert [step.kl is None for step in some] == [step.step != 1 for step in every]
         assert [step.entropy for step in some] == [step.entropy if step.step == 1 else None for step in every]
-        assert [step.stats for step in some] == [step.stats for step in every]
+        assert [step.stats for step in some] == [step.stats if step.step == 1 else {} for step in every]
         assert all(map(torch.equal, weights(seen), weights(blind)))
 
     def test_padding_never_changes_the_ledger(self, kind: str) -> None:

@@ -86,7 +86,7 @@ def watched(state: PPOState) -> list[torch.Tensor]:
 def test_the_step_kl_of_three_tokens_by_hand() -> None:
     # O-39: e^d - 1 - d at .3, -.3, .1 is .049859, .040818, .005171; their mean is .031949.
     state, batch, three = state_of([[0.3, -0.3, 0.1]]), batch_of([[0.0] * 3]), torch.tensor(3)
-    found = piece_terms(state, batch, tokens=three, counted=three)
+    found = piece_terms(state, batch, counted=three)
     assert float(found["step_kl"]) == pytest.approx(0.031949, abs=1e-6)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from aligning import SHORT, setting, words
 from commands import Command, command
-from killick.models.pretrained import open_causal
+from killick.models.folders import open_causal
 
 run = pytest.fixture(command)
 

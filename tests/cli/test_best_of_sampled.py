@@ -10,7 +10,7 @@ from commands import Command, command
 from killick.models.judging import PretrainedReward
 from killick.preferences.store import Store
 from llamas import llama_folder
-from recipes.test_scores import judge_folder
+from recipes.scores.test_loading import judge_folder
 from stores import FIRST, said
 
 killick = pytest.fixture(command)

@@ -5,8 +5,8 @@ import torch
 
 from killick.algorithms.best_of_n import Curve, CurvePoint
 from killick.cli.best_of_words import printable, prompt_line, shortened, tell_winners, turn_words
-from killick.recipes.best_of import Choice
-from killick.recipes.best_of_candidates import Pool
+from killick.recipes.best_of.candidates import Pool
+from killick.recipes.best_of.recipe import Choice
 
 
 def test_texts_cannot_steer_a_terminal_and_prompts_fit_a_line() -> None:

@@ -18,7 +18,9 @@ from commands import Command, command
 from desks import browser
 from killick.cli import label_page
 from killick.preferences.store import Store
-from killick.recipes import world_items  # here: under the tests' checks of shapes it is too deep to import in a command
+from killick.recipes.labelling import (
+    items as world_items,  # here: under the tests' checks of shapes it is too deep to import in a command
+)
 
 killick = pytest.fixture(command)
 assert world_items
@@ -182,7 +184,7 @@ def test_help_teaches(killick: Command) -> None:
 
 SHORT = """
 from dataclasses import replace
-from killick.recipes import arithmetic
+from killick.recipes.arithmetic import recipe as arithmetic
 config = arithmetic.Config(device="cpu", sft_accuracy=0.0)
 config = replace(config, sft=replace(config.sft, steps=20, batch=32))
 arithmetic.Config = lambda **_: config

@@ -12,7 +12,7 @@ from killick.models.asking import Question, Unread
 from killick.models.chat import Chat
 from killick.models.transformer import Transformer, TransformerConfig
 from killick.models.words import Words
-from killick.recipes.brand_preferences import Speaker
+from killick.recipes.brand.preferences import Speaker
 from killick.web.practice import Practice
 from killick.worlds.brand import review
 from killick.worlds.catalogue import PRODUCTS

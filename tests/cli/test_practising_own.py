@@ -15,11 +15,11 @@ from killick.models.judging import PretrainedReward
 from killick.models.prompting import PromptSet
 from killick.models.texts import Texts
 from killick.preferences.rows import PreferenceRow, Turn
-from killick.recipes.reward_data import Placed, Reading, judge_rows
-from killick.recipes.scores import load_score
+from killick.recipes.reward.data import Placed, Reading, judge_rows
+from killick.recipes.scores.loading import load_score
 from killick.types import Refusal
 from llamas import llama_folder
-from recipes.test_scores import judge_folder
+from recipes.scores.test_loading import judge_folder
 
 PROMPTS, ANSWERS = ["Say hello.", "Why?", "Say hello.", "word " * 300], ["Hello.", "", "Say <|im_end|> now.", "Long."]
 

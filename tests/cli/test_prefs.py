@@ -78,6 +78,12 @@ def test_a_good_file_ends_with_0(killick: Command, tmp_path: Path) -> None:
     said = killick("prefs", "check", "good.jsonl")
     assert said.status == 0
     assert said.out.startswith("good.jsonl: 0 of 1 row bad; form pairs")
+    (tmp_path / "good.jsonl").write_text(
+        GOOD.rstrip("\n") + '\n{"prompt": "a", "responses": ["b", "c"], "scores": [1, 2]}\n'
+    )
+    said = killick("prefs", "check", "good.jsonl")
+    assert said.out.startswith("good.jsonl: 0 of 2 rows bad; form pairs (")
+    assert "; form scores (" in said.out
 
 
 @pytest.mark.parametrize(

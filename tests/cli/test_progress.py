@@ -6,7 +6,7 @@ import pytest
 
 from killick.cli.progress import Watch, watched
 from killick.recipes.ledger import Note
-from killick.recipes.reward_states import Progress
+from killick.recipes.reward.states import Progress
 
 
 @pytest.fixture(name="clock")

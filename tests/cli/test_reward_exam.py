@@ -65,6 +65,7 @@ def test_a_judge_of_length_is_examined_and_drawn_again_from_its_folder(
         ("exam_judges_here:good missing.jsonl", "There is no preference file missing.jsonl."),
         ("exam_judges_here:good prefs.jsonl --policy nowhere", "nowhere"),
         ("exam_judges_here:good prefs.jsonl --gold vader", "--gold is read off the answers of a policy"),
+        ("exam_judges_here:good prefs.jsonl --device gpu", "--device must be auto, cpu, cuda or mps, not gpu"),
         ("exam_judges_here:good prefs.jsonl --n 1", "--n must lie in 2..1024, not 1"),
         ("exam_judges_here:good few.jsonl", "few.jsonl holds 4 pairs with a winner; an exam needs 10 or more."),
         ("exam_judges_here:good prefs.jsonl --out taken", "taken holds something that is no run"),

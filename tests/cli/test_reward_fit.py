@@ -116,7 +116,7 @@ def test_files_and_models_that_do_not_fit(killick: Command, tmp_path: Path) -> N
 
 def test_a_stop_leaves_nothing_half_written(killick: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C while layers train: no folder, the states beside it; the same command goes on and then removes them."""
-    from killick.recipes import reward_trained
+    from killick.recipes.reward import trained as reward_trained
 
     words = (*FIT, "--train", "top", "--train-layers", "1", "--epochs", "0.5", "--learning-rate", "1e-3", "--l2", "0.1")
     looked = reward_trained.looked

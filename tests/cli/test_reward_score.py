@@ -53,7 +53,7 @@ def test_what_cannot_be_scored_is_one_sentence(killick: Command, tmp_path: Path)
     assert "other is a folder" in killick("reward", "score", "rm", "other").err
     assert "named twice" in killick("reward", "score", "rm", "rm", "prefs.jsonl").err
     assert "lacks the weights score.weight" in killick("reward", "score", "model", "prefs.jsonl").err
-    assert "no config.json" in killick("reward", "score", "none", "prefs.jsonl").err
+    assert "There is no model folder none." in killick("reward", "score", "none", "prefs.jsonl").err
     tensors = load_file(tmp_path / "rm" / "model.safetensors")
     del tensors["score.weight"]
     save_file(tensors, tmp_path / "rm" / "model.safetensors", {"format": "pt"})

@@ -8,7 +8,7 @@ import pytest
 from commands import Command, command
 from killick.preferences.store import Judgement, Store
 from killick.preferences.storing.records import Item
-from killick.recipes.world_labels import FEWEST
+from killick.recipes.labelling.labels import FEWEST
 from labelled import answers_items, arithmetic_items, rankings
 from stores import join
 

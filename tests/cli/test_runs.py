@@ -13,7 +13,8 @@ import torch
 
 from commands import SHORT, Command, Said, command, ledger, strict
 from killick.console import Plain
-from killick.recipes import RECIPES, answers, pool
+from killick.recipes import RECIPES, pool
+from killick.recipes.answers import recipe as answers
 from killick.recipes.tables import Table
 from killick.rewards.tabular import TabularReward
 from killick.types import Refusal, Reward, Rollout

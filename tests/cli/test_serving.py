@@ -17,7 +17,7 @@ from commands import Command, command
 from killick.cli.serving import app
 from killick.preferences.store import Item, Store
 from llamas import llama_folder
-from recipes.test_scores import judge_folder
+from recipes.scores.test_loading import judge_folder
 from server import served
 
 killick = pytest.fixture(command)

@@ -15,7 +15,7 @@ from torch import Tensor
 from exercises import check_unsolved, opened, plant, run
 from killick.lab import solutions
 from killick.lab.writing import write
-from killick.recipes.arithmetic_claims import CLAIMS
+from killick.recipes.arithmetic.claims import CLAIMS
 
 TRAINING = (
     "test_task2_the_reward_model_learns_that_even_is_good",

@@ -11,7 +11,8 @@ import torch
 from torch.testing import assert_close
 
 import llamas
-from killick.models.pretrained import PretrainedPolicy, evaluating, open_causal
+from killick.models.folders import open_causal
+from killick.models.pretrained import PretrainedPolicy, evaluating
 from killick.models.texts import Texts
 from killick.models.transformer import Transformer, TransformerConfig
 from killick.types import NonFinite, Prompts, Refusal, Vocabulary
@@ -285,61 +286,6 @@ def test_the_tokenizer_goes_with_the_weights_and_the_folder_generates_in_transfo
     assert copy.dtype == torch.bfloat16
     rollout = policy.sample((ids, ids >= 0), 1, seeded(0))
     assert said[0, ids.shape[1] :].tolist()[: int(rollout.lengths)] == rollout.responses[0][rollout.mask[0]].tolist()
-
-
-def test_a_reward_model_is_no_policy(tmp_path) -> None:
-    """Its head would be left out, or a fresh one put in its place."""
-    from transformers import LlamaForSequenceClassification
-
-    LlamaForSequenceClassification(llama().config).save_pretrained(tmp_path)
-    with pytest.raises(Refusal, match=r"a model that judges \(LlamaForSequenceClassification\), not one that speaks"):
-        open_causal(tmp_path)
-
-
-def test_a_saved_folder_loads_bit_equal_and_holds_no_pickle(tmp_path) -> None:
-    """An ordinary model folder with safetensors."""
-    policy = PretrainedPolicy(llama(), WORDS)
-    policy.save(tmp_path / "model")
-    names = {path.name for path in (tmp_path / "model").iterdir()}
-    assert {"config.json", "model.safetensors"} <= names
-    assert not [name for name in names if name.endswith((".bin", ".pt", ".pkl"))]
-    copy = PretrainedPolicy.load(tmp_path / "model", WORDS)
-    rollout, again = (p.sample(asked(), 1, seeded(0)) for p in (policy, copy))
-    assert torch.equal(rollout.responses, again.responses)
-    assert torch.equal(policy.logprobs(rollout)[0], copy.logprobs(rollout)[0])
-
-
-def test_a_folder_that_is_no_model_is_refused_in_one_sentence(tmp_path) -> None:
-    """Absent, empty, with settings that are no JSON, with settings but no weights."""
-    (tmp_path / "empty").mkdir()
-    for name, content in (("nonsense", "{"), ("bare", '{"model_type": "llama", "vocab_size": 24}')):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "config.json").write_text(content)
-    for name in ("absent", "empty", "nonsense", "bare"):
-        with pytest.raises(Refusal, match=f"{name} is no folder of a causal language model") as refusal:
-            PretrainedPolicy.load(tmp_path / name, WORDS)
-        assert "\n" not in str(refusal.value)
-
-
-def test_a_folder_whose_weights_are_cut_off_is_refused(tmp_path) -> None:
-    """Half a file."""
-    PretrainedPolicy(llama(), WORDS).save(tmp_path)
-    path = tmp_path / "model.safetensors"
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    with pytest.raises(Refusal, match=r"weights in .* are damaged"):
-        PretrainedPolicy.load(tmp_path, WORDS)
-
-
-def test_a_folder_without_one_of_the_tensors_is_refused_by_its_name(tmp_path) -> None:
-    """Never a fresh random head in its place: log-probs would be noise, and nobody would know."""
-    from safetensors.torch import load_file, save_file
-
-    PretrainedPolicy(llama(), WORDS).save(tmp_path)
-    tensors = load_file(tmp_path / "model.safetensors")
-    del tensors["lm_head.weight"]
-    save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})
-    with pytest.raises(Refusal, match=r"lm_head\.weight"):
-        PretrainedPolicy.load(tmp_path, WORDS)
 
 
 def test_more_tokens_than_the_model_has_and_a_temperature_of_zero_are_refused() -> None:

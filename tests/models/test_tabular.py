@@ -92,6 +92,21 @@ def test_samples_carry_their_own_log_probs_and_stand_together(seed: int, n: int)
     assert not bool(rollout.finished.any())
 
 
+def test_what_the_same_prompts_share_is_made_once_and_never_taken_for_other_prompts() -> None:
+    """Asked again: the same tensors. Equal prompts in other tensors, another n or other prompts: the right rows."""
+    policy = TabularPolicy(torch.randn(4, 2, 3, generator=seeded(0)), TWO)
+    prompts = asked(3, 0)
+    first, again = (policy.sample(prompts, 2, seeded(1)) for _ in range(2))
+    assert first.prompts is again.prompts
+    assert torch.equal(first.responses, again.responses)
+    for others, n in ((asked(3, 0), 2), (prompts, 3), (asked(1, 2), 2), (prompts, 2)):
+        rollout = policy.sample(others, n, seeded(1))
+        assert torch.equal(rollout.prompts, others[0].repeat_interleave(n, 0))
+        assert torch.equal(rollout.prompt_mask, others[1].repeat_interleave(n, 0))
+        assert rollout.mask.shape == rollout.responses.shape == (2 * n, 2)
+        assert torch.equal(rollout.logprobs, policy.logprobs(rollout)[0].detach())
+
+
 def test_the_last_prompt_token_is_the_row() -> None:
     """What stands before it, padding or not, is not read."""
     policy = TabularPolicy(torch.randn(4, 2, 3, generator=seeded(0)), TWO)

@@ -109,6 +109,9 @@ def test_an_answer_of_several_turns_is_refused() -> None:
 
 
 def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match="is no folder of a model"):
+        Texts.load(tmp_path)
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
     with pytest.raises(Refusal, match="no tokenizer"):
         Texts.load(tmp_path)
     with pytest.raises(Refusal, match="There is no model folder"):

@@ -14,8 +14,9 @@ pytest.importorskip("transformers", reason="a trunk is a transformers model (ext
 
 from killick.models import stack
 from killick.models import trunk as module
+from killick.models.folders import open_causal
 from killick.models.layers import run
-from killick.models.pretrained import PretrainedPolicy, open_causal
+from killick.models.pretrained import PretrainedPolicy
 from killick.models.prompting import PromptSet
 from killick.models.texts import Texts
 from killick.models.trunk import TopPolicy, TopValue, Trunk

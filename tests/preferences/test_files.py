@@ -1,5 +1,6 @@
 """Preference files as a whole: forms found, all bad rows told, nothing half read, round trips in every layout."""
 
+import json
 import os
 import subprocess
 import sys
@@ -68,6 +69,21 @@ def test_the_form_is_found_behind_broken_lines_and_may_be_named(tmp_path: Path) 
     path = written(tmp_path / "a.jsonl", "{\n" + GOOD)
     assert find_form(path) == "pairs"
     assert {type(each.row) for each in scan_preferences(path, "hh")} == {BadRow}
+
+
+def test_each_row_may_have_a_form_of_its_own(tmp_path: Path) -> None:
+    """One example row of every form in a file; what a row lacks is told by its own form, nothing by another's."""
+    rows = [json.loads(form.example) for form in FORMS.values()]
+    alone = [read(row, name) for row, name in zip(rows, FORMS, strict=True)]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    assert read_preferences(written(tmp_path / "a.jsonl", text)) == (alone, [])
+    bad = written(tmp_path / "b.jsonl", text + '{"prompt": "a", "choice": 1}\n{"prompt": "a"}\n')
+    told = [(each.line, each.field) for each in read_preferences(bad, skip_bad=True)[1]]
+    assert told == [(10, "responses"), (11, "chosen")]
+    cells = 'prompt,chosen,rejected,responses,ranking\na,b,c,,\na,,,"[""b"",""c""]","[1,0]"\na,,c,,\n'
+    found, bad_cells = read_preferences(written(tmp_path / "a.csv", cells), skip_bad=True)
+    assert [row.place for row in found] == [(0, 1), (1, 0)]
+    assert [(each.line, each.field) for each in bad_cells] == [(4, "chosen")]
 
 
 def test_a_file_of_which_no_line_can_be_read_still_tells_each(tmp_path: Path) -> None:

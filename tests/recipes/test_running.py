@@ -18,8 +18,11 @@ from killick.algorithms.leash import Leash
 from killick.algorithms.ppo_config import PPOConfig
 from killick.algorithms.reinforce import ReinforceConfig
 from killick.models.transformer import TransformerConfig
-from killick.recipes import answers, arithmetic, emphasis, running
+from killick.recipes import running
+from killick.recipes.answers import recipe as answers
+from killick.recipes.arithmetic import recipe as arithmetic
 from killick.recipes.cells import Cell
+from killick.recipes.emphasis import recipe as emphasis
 from killick.recipes.ledger import Note
 from killick.recipes.running import run_cell
 from killick.rewards.fit import FitConfig

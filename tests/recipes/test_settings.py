@@ -10,7 +10,7 @@ import torch
 from killick.algorithms.ppo_config import PPOConfig
 from killick.algorithms.sft import SFTConfig
 from killick.models.transformer import TransformerConfig
-from killick.recipes.arithmetic import Config
+from killick.recipes.arithmetic.recipe import Config
 from killick.recipes.settings import check_betas, check_choice, check_seed, check_seeds, check_training, find_device
 from killick.rewards.fit import FitConfig
 from killick.types import Refusal, Vocabulary

@@ -14,7 +14,7 @@ def examined(tmp_path_factory):
     rows = exams.rows(40, seed=0)
     for place, row in enumerate(rows):
         row["margin"] = place % 3 + 1
-    from killick.recipes.exam_held import read_held
+    from killick.recipes.exam.held import read_held
 
     held = read_held(exams.write(tmp_path_factory.mktemp("exam") / "p.jsonl", rows), None)
     return exams.examined(held, exams.setup(exams.GOOD, gold=exams.LENGTH, prompts=4))

@@ -1,12 +1,15 @@
+import json
 import re
 from html.parser import HTMLParser
 
 import pytest
 
+from desks import chromium_browser
 from folders import claim, lines, put, run_folder, sample_rows
 from killick.report.page import answers, claim_row, page, spent
 from killick.report.reading import read_run
 
+chromium = pytest.fixture(scope="module")(chromium_browser)
 HOSTILE = "<script>alert(1)</script>\"'&--><img src=x onerror=alert(1)>"
 
 
@@ -158,3 +161,23 @@ def test_where_all_answers_are_kept_a_page_shows_a_few_at_a_few_steps():
     assert len(found) == 24
     assert {0, 99} <= set(found)
     assert all([row["n"] for row in shown] == list(range(6)) for shown in found.values())
+
+
+def test_on_a_phone_a_table_shows_that_it_goes_on_and_answers_stand_below_each_other(chromium, tmp_path):
+    """A shade at the edge of a table that is wider than the page; answers need no wider one."""
+    folder = run_folder(tmp_path, steps=3)
+    names = [f"a long column {place}" for place in range(9)]
+    wide = {"title": "Wide", "note": "", "columns": names, "rows": [[place / 7 for place in range(9)]]}
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    put(folder / "results.json", results | {"tables": [wide]})
+    (tmp_path / "page.html").write_text(page(read_run(folder), []), encoding="utf-8")
+    context = chromium.new_context(viewport={"width": 390, "height": 800})
+    tab = context.new_page()
+    tab.goto((tmp_path / "page.html").as_uri())
+    for name, over in ((".told", True), (".answers", False)):
+        table = tab.locator(name).first
+        box = table.locator("xpath=..")
+        assert box.evaluate("(box) => box.scrollWidth > box.clientWidth") == over
+        assert box.evaluate("(box) => getComputedStyle(box).backgroundImage").count("gradient") == 4
+    assert tab.evaluate("document.documentElement.scrollWidth") == 390
+    context.close()

@@ -12,7 +12,7 @@ from torch.nn.functional import softplus
 from torch.testing import assert_close
 
 from killick.ops.stats import rank_correlation
-from killick.recipes.answers_labels import compare
+from killick.recipes.answers.labels import compare
 from killick.rewards.fit import FitConfig, FitState, Standardised, accuracy, fit, standardise
 from killick.rewards.head import Head
 from killick.rewards.layers import mlp

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -41,12 +42,16 @@ class Collected:
     @property
     def mean_kl(self) -> float:
         """Nats per response: exact where it can be, the sampled estimate elsewhere."""
-        return float((self.log_ratio.sum(1) if self.kl is None else self.kl).mean())
+        return float((self.kl_k1 if self.kl is None else self.kl).mean())
+
+    @cached_property
+    def kl_k1(self) -> Float[Tensor, " batch"]:
+        """Nats per response: the sampled log-ratio, which the reward charges."""
+        return self.log_ratio.sum(1)
 
     def record(self, step: int, beta: float, stats: dict[str, float]) -> Step:
         """The iteration as the caller sees it."""
-        kl_k1 = self.log_ratio.sum(1)
-        return Step(step, self.rollout, self.scores, self.kl, kl_k1, beta, self.entropy, stats)
+        return Step(step, self.rollout, self.scores, self.kl, self.kl_k1, beta, self.entropy, stats)
 
 
 @runtime_checkable
@@ -112,14 +117,15 @@ def collect(
     """
     policy, batch, n, step = state.policy, state.config.batch, state.config.n, state.step
     asked = prompts(batch, state.generator)
-    if len(asked[0]) != batch:
-        raise Refusal(f"The prompt source gave {len(asked[0])} prompts, not the {batch} that were asked for.")
+    count = asked[0].shape[0]
+    if count != batch:
+        raise Refusal(f"The prompt source gave {count} prompts, not the {batch} that were asked for.")
     try:
         rollout = policy.sample(asked, n, state.generator)
     except NonFinite as error:
         raise NonFinite(f"At step {step}: {error}") from error
-    if len(rollout) != len(asked[0]) * n:
-        raise Refusal(f"The policy gave {len(rollout)} responses to {len(asked[0])} prompts, not {n} to each.")
+    if len(rollout) != count * n:
+        raise Refusal(f"The policy gave {len(rollout)} responses to {count} prompts, not {n} to each.")
     stopwatch.lap("sampling")
     scores = reward(rollout)
     if scores.shape != (len(rollout),):

@@ -105,7 +105,9 @@ def ppo(
         reward: the proxy.
         prompts: (count, generator) -> prompts, called anew each iteration.
         demonstrations: (count, generator) -> rollout, for the ptx term.
-        exact: at which steps somebody looks at the exact KL and the entropy; a leash with a target looks at every one.
+        exact: at which steps somebody looks at the exact KL, the entropy and what the update did, which elsewhere
+            stay None and empty: to measure them takes half of a small policy's update. A leash with a target looks at
+            every one.
 
     Raises:
         NonFinite: at the first score, log-prob or gradient that is no number.
@@ -115,12 +117,10 @@ def ppo(
     if config.ptx_coefficient and demonstrations is None:
         raise Refusal("A ptx term needs demonstrations to learn from; none were given.")
     while state.step < config.iterations:
-        found = collect(state, reward, prompts=prompts, exact=exact(state.step) or state.leash.steered)
-        stats = update(
-            state,
-            targets(found, state.value, beta=state.beta, config=config, step=state.step),
-            demonstrations=demonstrations,
-        )
+        looked = exact(state.step) or state.leash.steered
+        found = collect(state, reward, prompts=prompts, exact=looked)
+        aims = targets(found, state.value, beta=state.beta, config=config, step=state.step)
+        stats = update(state, aims, demonstrations=demonstrations, looked=looked)
         stopwatch.lap("update")
         record = found.record(state.step, state.beta, stats)
         if state.leash.steered:
@@ -129,9 +129,15 @@ def ppo(
         yield record
 
 
-def update(state: PPOState, batch: Targets, *, demonstrations: Demonstrations | None) -> dict[str, float]:
-    """All optimiser steps on one rollout; returns what they did, averaged over the minibatches that were read."""
+def update(
+    state: PPOState, batch: Targets, *, demonstrations: Demonstrations | None, looked: bool = True
+) -> dict[str, float]:
+    """All optimiser steps on one rollout; returns what they did, averaged over the minibatches that were read.
+
+    Where nobody looks it returns nothing, and measures only what the settings stop at.
+    """
     config = state.config
+    measured = looked or config.stop_kl is not None or config.ratio_limit is not None
     shown = demonstrations(config.ptx_batch, state.generator) if config.ptx_coefficient and demonstrations else None
     planned, rows = config.epochs * config.minibatches, torch.arange(len(batch.rollout), device=batch.old.device)
     seen: list[dict[str, Tensor]] = []
@@ -143,7 +149,7 @@ def update(state: PPOState, batch: Targets, *, demonstrations: Demonstrations | 
         minibatch = batch if config.minibatches == 1 else batch[parts[index % config.minibatches]]
         state.optimiser.zero_grad()
         state.value_optimiser.zero_grad()
-        terms = backward(state, minibatch)
+        terms = backward(state, minibatch, measured=measured)
         seen.append(terms)
         if config.stop_kl is not None and terms["step_kl"] > config.stop_kl:
             break
@@ -161,6 +167,8 @@ def update(state: PPOState, batch: Targets, *, demonstrations: Demonstrations | 
         state.optimiser.step()
         state.value_optimiser.step()
         done += 1
+    if not looked:
+        return {}
     means = {name: float(torch.stack([t[name] for t in seen if name in t]).float().mean()) for name in seen[0]}
     edges = {"ratio_error": float(seen[0]["ratio_error"]), "ratio_max": max(float(t["ratio_max"]) for t in seen)}
     return means | edges | {"steps_planned": planned, "steps_done": done, "steps_skipped": skipped}
@@ -175,25 +183,25 @@ def set_rates(state: PPOState, index: int, *, planned: int) -> None:
     state.value_optimiser.learning_rate = state.value_rate * fall  # a new critic leads while the policy warms up
 
 
-def backward(state: PPOState, minibatch: Targets) -> dict[str, Tensor]:
-    """Add the gradients of one minibatch, piece by piece, and return its losses.
+def backward(state: PPOState, minibatch: Targets, *, measured: bool = True) -> dict[str, Tensor]:
+    """Add the gradients of one minibatch, piece by piece, and return its losses; where it is measured, its ratios too.
 
     Sums are divided by the counts of the whole minibatch, so that the pieces do not change the objective (O-37).
     """
     mask, pieces = minibatch.rollout.mask, [minibatch]
-    tokens, counted = mask.sum().clamp(min=1), units(mask, state.config).sum().clamp(min=1)
+    counted = units(mask, state.config).sum().clamp(min=1)
     if state.config.micro_batches > 1:
         rows = torch.arange(len(mask), device=mask.device)
         pieces = [minibatch[part] for part in rows.tensor_split(state.config.micro_batches) if len(part)]
-    found = [piece_terms(state, piece, tokens=tokens, counted=counted) for piece in pieces]
+    found = [piece_terms(state, piece, counted=counted, measured=measured) for piece in pieces]
     if len(found) == 1:
         return found[0]
     total = {name: torch.stack([terms[name] for terms in found]).sum() for name in found[0]}
-    edges = {name: torch.stack([terms[name] for terms in found]).max() for name in ("ratio_error", "ratio_max")}
-    return total | edges
+    edges = ("ratio_error", "ratio_max") if measured else ()
+    return total | {name: torch.stack([terms[name] for terms in found]).max() for name in edges}
 
 
-def piece_terms(state: PPOState, piece: Targets, *, tokens: Tensor, counted: Tensor) -> dict[str, Tensor]:
+def piece_terms(state: PPOState, piece: Targets, *, counted: Tensor, measured: bool = True) -> dict[str, Tensor]:
     """One forward and backward pass; each term is this piece's share of the minibatch mean."""
     config, mask, unit = state.config, piece.rollout.mask, units(piece.rollout.mask, state.config)
     log_ratio = state.policy.logprobs(piece.rollout)[0] - piece.old
@@ -205,10 +213,12 @@ def piece_terms(state: PPOState, piece: Targets, *, tokens: Tensor, counted: Ten
         errors = value_loss(
             state.value(piece.rollout), piece.returns, old=piece.values, clip_range=config.value_clip_range
         )
-        critic = masked_sum(errors, mask) / tokens
+        critic = masked_sum(errors, mask) / counted  # a critic goes with the level token
         terms["value_loss"] = critic.detach()
         loss = loss + config.value_coefficient * critic
     loss.backward()
+    if not measured:
+        return terms
     log_ratio = log_ratio.detach()
     ratio = bound(log_ratio).exp()
     outside = clipped(log_ratio, piece.advantages, clip_range=config.clip_range)

@@ -127,10 +127,10 @@ def reinforce(
     config = state.config
     while state.step < config.iterations:
         found = collect(state, reward, prompts=prompts, exact=exact(state.step) or state.leash.steered, graph=True)
-        total = found.scores - state.beta * found.log_ratio.sum(1)
+        total = found.scores - state.beta * found.kl_k1
         compare = group_mean if config.baseline == "group-mean" else leave_one_out
         advantages = total - compare(total, config.n)
-        loss = (advantages / -len(advantages)) @ found.old.sum(1)
+        loss = (advantages / -len(found.rollout)) @ found.old.sum(1)
         state.optimiser.zero_grad()
         loss.backward()
         norm = float(norm_of(state.optimiser.parameters))

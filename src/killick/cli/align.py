@@ -12,7 +12,7 @@ import tyro
 from killick.flags import gathered, settings
 
 if TYPE_CHECKING:
-    from killick.recipes.align_config import Config
+    from killick.recipes.align.config import Config
 
 ABOUT = """Optimise your own language model for a reward by PPO, and watch proxy, gold and KL together.
 
@@ -33,9 +33,9 @@ def align(given: list[str]) -> None:
 
     from killick.cli.align_people import ask_people
     from killick.cli.runs import finish, work
-    from killick.recipes import align as recipe
-    from killick.recipes.align_config import Config
-    from killick.recipes.align_start import contents, measured, resolved
+    from killick.recipes.align import recipe
+    from killick.recipes.align.config import Config
+    from killick.recipes.align.start import contents, measured, resolved
     from killick.recipes.fetching import found
     from killick.rundir.folder import RunFolder
 

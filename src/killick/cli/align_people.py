@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from killick.recipes.align_config import Config
+    from killick.recipes.align.config import Config
 
 STORE = "labels.db"
 """Where people's answers are kept, in the run's folder."""
@@ -22,8 +22,8 @@ def ask_people(config: "Config", folder: Path) -> None:
     """
     if config.gold != "people":
         return
-    from killick.recipes.align_people import questions
-    from killick.recipes.people import queue, win_rates
+    from killick.recipes.align.people import questions
+    from killick.recipes.scores.people import queue, win_rates
     from killick.rundir.ledger import read_rows
 
     place = str(folder / STORE)
@@ -37,7 +37,7 @@ def ask_people(config: "Config", folder: Path) -> None:
 
 def told_again(folder: Path) -> None:
     """What people have said by now of a run that asked them: the end of `killick report DIR`."""
-    from killick.recipes.align_config import Config
+    from killick.recipes.align.config import Config
 
     kept = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     if (folder / "results.json").exists():

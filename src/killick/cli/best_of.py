@@ -44,9 +44,9 @@ def best_of(given: list[str]) -> None:
 
 def from_file(options: BestOf, path: Path) -> None:
     """Choose among the variants of a file."""
-    from killick.recipes.best_of import choices, curve, reach, scored
-    from killick.recipes.best_of_candidates import read_pools
-    from killick.recipes.scores import load_score, load_scores
+    from killick.recipes.best_of.candidates import read_pools
+    from killick.recipes.best_of.recipe import choices, curve, reach, scored
+    from killick.recipes.scores.loading import load_score, load_scores
     from killick.rundir.seeds import stage_generator
 
     try:

@@ -12,10 +12,10 @@ from killick.cli.best_of_words import tell, write
 from killick.refusal import Refusal
 
 if TYPE_CHECKING:
-    from killick.recipes.best_of import Choice
-    from killick.recipes.best_of_sampling import Sampler, Sampling
+    from killick.recipes.best_of.recipe import Choice
+    from killick.recipes.best_of.sampling import Sampler, Sampling
     from killick.recipes.growing import Progress
-    from killick.recipes.text_score import TextScore
+    from killick.recipes.scores.text_score import TextScore
     from killick.rundir.folder import RunFolder
 
 CANDIDATES, SCORES, ASKED, ANSWERED = "candidates.jsonl", "scores.jsonl", "asked.jsonl", "people.json"
@@ -29,7 +29,7 @@ def sampled(options: BestOf, given: Sequence[str]) -> None:
     """Draw, score, choose, tell and write, into a folder that may hold some of it already."""
     import torch
 
-    from killick.recipes.best_of_sampling import Sampler
+    from killick.recipes.best_of.sampling import Sampler
     from killick.recipes.fetching import found
     from killick.recipes.prompts import read_prompts
     from killick.rundir.folder import RunFolder
@@ -54,7 +54,7 @@ def sampled(options: BestOf, given: Sequence[str]) -> None:
 
 def sampling(options: BestOf) -> "Sampling":
     """How answers are drawn."""
-    from killick.recipes.best_of_sampling import Sampling
+    from killick.recipes.best_of.sampling import Sampling
 
     names = ("tokens", "temperature", "top_k", "top_p", "chat", "dtype", "seed")
     return Sampling(16 if options.n is None else options.n, **{name: getattr(options, name) for name in names})
@@ -62,7 +62,7 @@ def sampling(options: BestOf) -> "Sampling":
 
 def loaded(options: BestOf) -> tuple["TextScore", "TextScore | None"]:
     """Reward and gold; people are no score."""
-    from killick.recipes.scores import load_score, load_scores
+    from killick.recipes.scores.loading import load_score, load_scores
 
     gold = None if options.gold in (None, "people") else load_score(str(options.gold), flag="--gold")
     return load_scores(options.reward, flag="--reward"), gold
@@ -83,8 +83,8 @@ def filled(folder: "RunFolder", sampler: "Sampler", *, reward: "TextScore", gold
     """What the folder's answers and scores choose; what is not there yet is drawn and scored."""
     import torch
 
-    from killick.recipes.best_of import choices
-    from killick.recipes.best_of_sampling import pools, scores
+    from killick.recipes.best_of.recipe import choices
+    from killick.recipes.best_of.sampling import pools, scores
     from killick.recipes.growing import grow
     from killick.rundir.ledger import read_rows
 
@@ -135,7 +135,7 @@ def follow(progress: Iterator["Progress"], done: str, *, n: int, first: Any = No
 
 def finished(folder: "RunFolder", chosen: list["Choice"], *, options: BestOf, again: str) -> None:
     """Tell what came of it, and write it."""
-    from killick.recipes.best_of import curve, reach
+    from killick.recipes.best_of.recipe import curve, reach
     from killick.rundir.seeds import stage_generator
 
     ns = options.ns or reach([len(choice.scores) for choice in chosen])
@@ -149,7 +149,7 @@ def finished(folder: "RunFolder", chosen: list["Choice"], *, options: BestOf, ag
 
 def people(out: Path, chosen: list["Choice"], *, place: str, again: str) -> None:
     """Queue each winner beside the model's first answer, and tell what people have said so far."""
-    from killick.recipes.people import Asked, queue, win_rates, write_asked
+    from killick.recipes.scores.people import Asked, queue, win_rates, write_asked
     from killick.rundir.durable import write_json
 
     asked = [

@@ -11,7 +11,7 @@ from killick.refusal import Refusal
 
 if TYPE_CHECKING:
     from killick.algorithms.best_of_n import Curve
-    from killick.recipes.best_of import Choice
+    from killick.recipes.best_of.recipe import Choice
 
 PROMPTS = 20
 """Prompts in the table; winners.jsonl has them all."""
@@ -19,7 +19,7 @@ PROMPTS = 20
 
 def tell(chosen: Sequence["Choice"], along: "Curve", *, winners: int) -> None:
     """Both tables, what gold says, and so many winners."""
-    from killick.recipes.best_of import overall
+    from killick.recipes.best_of.recipe import overall
 
     rows = [choice.row() for choice in chosen]
     show(prompts_table(rows, overall(rows)))
@@ -92,7 +92,7 @@ def tell_winners(chosen: Sequence["Choice"], count: int) -> None:
     """The winners with the highest reward, to be read."""
     if not count:
         return
-    from killick.recipes.text_score import as_text
+    from killick.recipes.scores.text_score import as_text
 
     print("Read the winners: what a reward likes best is where it is most likely to be wrong. Highest reward first.\n")
     for choice in sorted(chosen, key=lambda choice: -float(choice.scores.max()))[:count]:
@@ -105,7 +105,7 @@ def tell_winners(chosen: Sequence["Choice"], count: int) -> None:
 
 def prompt_line(prompt: Any) -> str:
     """A prompt of a row as one text."""
-    from killick.recipes.text_score import as_text
+    from killick.recipes.scores.text_score import as_text
 
     return prompt if isinstance(prompt, str) else as_text([(turn["role"], turn["content"]) for turn in prompt])
 

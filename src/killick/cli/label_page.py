@@ -159,7 +159,7 @@ def of_file(path: Path, *, skip_bad: bool) -> list["Item"]:
 def drawn(options: Label) -> list["Item"]:
     """Samples of a world as items, telling what is trained for them."""
     from killick.preferences.store import Item
-    from killick.recipes.world_items import world_items
+    from killick.recipes.labelling.items import world_items
 
     loop = world_items(str(options.world), options.items, k=options.k, seed=options.seed)
     while True:
@@ -187,7 +187,7 @@ def guideline_text(options: Label) -> str:
             why = (error.strerror or str(error)).lower()
             raise Refusal(f"--guidelines {options.guidelines} cannot be read ({why}); name a text file.") from error
     if options.world is not None:
-        from killick.recipes.world_items import judged
+        from killick.recipes.labelling.items import judged
 
         return judged(options.world).guidelines
     return ""

@@ -134,7 +134,7 @@ def train_into(folder: Path) -> Iterator["Note"]:
 def head_into(folder: Path) -> Iterator["Note"]:
     """Fit the brand's reward head, or take it from the cache, and put it into a folder."""
     from killick.models.weights import REWARD_FILE
-    from killick.recipes.brand_served import save, text_reward
+    from killick.recipes.brand.served import save, text_reward
 
     judge = yield from text_reward()
     folder.mkdir(parents=True, exist_ok=True)

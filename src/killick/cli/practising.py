@@ -10,8 +10,8 @@ from typing import Generic, TypeVar
 
 from killick.models.asking import Answer, Asking, Question, Unread, marked
 from killick.models.words import SPECIAL
-from killick.recipes.brand_preferences import Speaker, preference_rows, preferences, speaker
-from killick.recipes.brand_served import NAME, text_reward
+from killick.recipes.brand.preferences import Speaker, preference_rows, preferences, speaker
+from killick.recipes.brand.served import NAME, text_reward
 from killick.refusal import Refusal
 from killick.web.practice import Judge, Practice, Speak
 from killick.worlds.brand import chat, described, review

@@ -12,7 +12,7 @@ from killick.cli.agreement import agreement
 from killick.cli.prefs_stats import stats
 from killick.cli.prefs_words import bad_line, plural, told_lines
 from killick.flags import nearest, settings
-from killick.preferences.files import BadRows, convert, find_form, scan_preferences
+from killick.preferences.files import BadRows, convert, find_form, row_form, scan_preferences
 from killick.preferences.formats.forms import FORMS, FormName
 from killick.preferences.formats.lines import layout
 from killick.preferences.formats.saving import check_free, save
@@ -90,11 +90,12 @@ def check(given: list[str]) -> None:
             raise Refusal(f"{options.report}: a report ends in .jsonl or .csv.")
         check_free(options.report, force=options.force)
     counts = {"rows": 0, "bad": 0}
-    form = options.form or find_form(options.file)
+    usual, forms = options.form or find_form(options.file), dict[str, None]()
 
     def bad() -> Iterator[dict[str, Any]]:
-        for _, _, row in scan_preferences(options.file, form):
+        for _, record, row in scan_preferences(options.file, options.form):
             counts["rows"] += 1
+            forms[options.form or row_form(record, usual)] = None
             if isinstance(row, BadRow):
                 counts["bad"] += 1
                 if not options.limit or counts["bad"] <= options.limit:
@@ -110,7 +111,8 @@ def check(given: list[str]) -> None:
     if more > 0:
         where = f"{options.report} has all" if options.report else "--limit 0 shows all, --report FILE writes all"
         print(f"... and {more} more ({where})")
-    print(f"{options.file}: {counts['bad']} of {plural(counts['rows'], 'row')} bad; form {form} ({FORMS[form].about})")
+    told = "; ".join(f"form {form} ({FORMS[form].about})" for form in forms)
+    print(f"{options.file}: {counts['bad']} of {plural(counts['rows'], 'row')} bad; {told}")
     if counts["bad"]:
         sys.exit(1)
 

@@ -16,7 +16,7 @@ from killick.flags import settings
 from killick.refusal import Refusal
 
 if TYPE_CHECKING:
-    from killick.recipes.exam import Examined
+    from killick.recipes.exam.recipe import Examined
     from killick.rundir.folder import RunFolder
 
 ABOUT = """Examine a reward model before anything is optimised against it, and say in plain words whether that is safe,
@@ -52,8 +52,10 @@ class Exam:
         tokens: of an answer of the policy, at most.
         temperature: of its sampling.
         dtype: that a reward folder computes in; bfloat16 is about three times as fast on CPUs that know it.
+        device: auto, cpu, cuda (or cuda:1), mps.
         seed: of everything drawn.
-        skip_bad: leave bad rows of the file out instead of refusing it.
+        skip_bad: leave out (and count) rows that are bad or whose prompts a model cannot read, instead of refusing the
+            file.
     """
 
     reward: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="REWARD")]
@@ -66,6 +68,7 @@ class Exam:
     tokens: int = 64
     temperature: float = 1.0
     dtype: Literal["float32", "bfloat16"] = "float32"
+    device: str = "auto"
     seed: int = 0
     skip_bad: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
 
@@ -125,24 +128,27 @@ def opened(asked: Exam) -> Any:
 
     from killick.cli.progress import watched
     from killick.models.texts import Texts
-    from killick.recipes.exam import examine
-    from killick.recipes.exam_asking import Setup
-    from killick.recipes.exam_held import read_held
-    from killick.recipes.exam_judges import open_examinee, open_speak, single
+    from killick.recipes.exam.asking import Setup
+    from killick.recipes.exam.held import read_held
+    from killick.recipes.exam.judges import open_examinee, open_speak, single
+    from killick.recipes.exam.recipe import examine
     from killick.recipes.fetching import found
-    from killick.recipes.scores import load_score
+    from killick.recipes.scores.loading import load_score
+    from killick.recipes.settings import find_device
 
     if not asked.prefs.exists():
         raise Refusal(f"There is no preference file {asked.prefs}.")
-    examinee = open_examinee(asked.reward, dtype=getattr(torch, asked.dtype))
-    held = read_held(asked.prefs, examinee.learned, skip_bad=asked.skip_bad)
-    if examinee.texts is not None:
-        held.check_read(examinee.texts.prompt, file=asked.prefs)
+    device = find_device(asked.device)
+    examinee = open_examinee(asked.reward, dtype=getattr(torch, asked.dtype), device=device)
     gold = None if asked.gold is None else single(load_score(asked.gold, flag="--gold"))
-    speak = None
+    speak, readers = None, [] if examinee.model is None else [examinee.model.texts.prompt]
     if asked.policy is not None:
-        held.check_read(Texts.load(found(asked.policy)).prompt, file=asked.prefs)
-        speak = open_speak(found(asked.policy), n=asked.n, tokens=asked.tokens, temperature=asked.temperature)
+        speak = open_speak(found(asked.policy), n=asked.n, tokens=asked.tokens, temperature=asked.temperature,
+                           device=device)  # fmt: skip
+        readers.append(Texts.load(found(asked.policy)).prompt)
+    held = read_held(asked.prefs, examinee.learned, readers=readers, skip_bad=asked.skip_bad)
+    if examinee.model is not None and (cut := examinee.model.cut(held.prompts, held.answers)):
+        held.facts["told"] += f" {cut}"
     print(held.facts["told"])
     setup = Setup(examinee.judge, speak, gold, examinee.nats, asked.n, asked.prompts, asked.seed)
     return lambda: watched(examine(held, setup))

@@ -15,9 +15,10 @@ from killick.preferences.formats.forms import FormName
 from killick.refusal import Refusal
 
 if TYPE_CHECKING:
-    from killick.recipes.reward_files import HeadConfig
-    from killick.recipes.reward_sources import Source
-    from killick.recipes.reward_trained import TrainedConfig
+    from killick.recipes.reward.data import Judged
+    from killick.recipes.reward.files import HeadConfig
+    from killick.recipes.reward.sources import Source
+    from killick.recipes.reward.trained import TrainedConfig
 
 ABOUT = """Learn from people's judgements which answers they prefer.
 
@@ -134,9 +135,9 @@ def fit_text(asked: Fit, model: Path, *, out: Path) -> None:
 
     from killick.models.judging import PretrainedReward
     from killick.recipes.fetching import found as found_model
-    from killick.recipes.reward_data import Reading, judge_rows
-    from killick.recipes.reward_files import check_out, fit_head, save
-    from killick.recipes.reward_trained import fit_trained, forget
+    from killick.recipes.reward.data import Reading, judge_rows
+    from killick.recipes.reward.files import check_out, fit_head, save
+    from killick.recipes.reward.trained import fit_trained, forget
     from killick.recipes.settings import find_device
 
     torch.set_num_threads(1)
@@ -162,7 +163,7 @@ def fit_text(asked: Fit, model: Path, *, out: Path) -> None:
         facts = watched(work)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("What was done is kept: the same command goes on from there.") from None
-    facts = described(asked, found, judge=judge) | facts | ceiling_facts_of(found)
+    facts = described(asked, found, judge=judge) | facts | ceiling_facts_of(found, judged)
     facts["left_out"] = dict(found.left)
     save(judge, out, facts=facts, learned=judged.learned)
     forget(out)
@@ -175,8 +176,8 @@ def configs(asked: Fit) -> tuple["HeadConfig", "TrainedConfig | None"]:
     Raises:
         Refusal: where they cannot be, or do not go together.
     """
-    from killick.recipes.reward_files import HeadConfig
-    from killick.recipes.reward_trained import TrainedConfig
+    from killick.recipes.reward.files import HeadConfig
+    from killick.recipes.reward.trained import TrainedConfig
 
     head = HeadConfig(l2=asked.l2, centre=asked.centre, members=asked.members, seed=asked.seed)
     head.validate()
@@ -198,7 +199,7 @@ def source(asked: Fit) -> "Source":
     Raises:
         Refusal: where there are none.
     """
-    from killick.recipes.reward_sources import from_file, from_labels
+    from killick.recipes.reward.sources import from_file, from_labels
 
     if asked.prefs is not None:
         return from_file(asked.prefs, form=asked.form, skip_bad=asked.skip_bad)
@@ -227,19 +228,20 @@ def described(asked: Fit, found: "Source", *, judge: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def ceiling_facts_of(found: "Source") -> dict[str, Any]:
-    """The ceiling that the annotators' own noise sets, where more than one judged the same."""
+def ceiling_facts_of(found: "Source", judged: "Judged") -> dict[str, Any]:
+    """The ceiling that soft labels name, or the annotators' own noise sets where more than one judged the same."""
     from killick.preferences.noise import noise
-    from killick.recipes.reward_fit import ceiling_facts
+    from killick.recipes.reward.fit import ceiling_facts, soft_ceiling
 
     verdicts = found.verdicts()
-    return ceiling_facts(noise(verdicts)[1] if verdicts else None) | {
+    ceiling = soft_ceiling(judged.of(2)[0]) or ceiling_facts(noise(verdicts)[1] if verdicts else None)
+    return ceiling | {
         "annotators": sorted({verdict.annotator for verdict in verdicts}),
         "ties": sum(len(set(verdict.place)) == 1 for verdict in verdicts),
     }
 
 
-def before_lines(found: "Source", judged: Any, *, asked: Fit) -> list[str]:
+def before_lines(found: "Source", judged: "Judged", *, asked: Fit) -> list[str]:
     """What is learned from, a line each."""
     pairs = [int((judged.part == number).sum()) for number in range(3)]
     sides = ", ".join(

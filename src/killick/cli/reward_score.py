@@ -60,7 +60,7 @@ def score(given: list[str]) -> None:
 
     from killick.models.judging import PretrainedReward
     from killick.preferences.formats.saving import check_free, save
-    from killick.recipes.reward_scores import read_texts, rows, score_texts
+    from killick.recipes.reward.scores import read_texts, rows, score_texts
     from killick.recipes.settings import find_device
 
     torch.set_num_threads(1)

@@ -7,7 +7,7 @@ from killick.cli.stores import absent
 from killick.refusal import Refusal
 
 if TYPE_CHECKING:
-    from killick.recipes.reward_fit import Fitted
+    from killick.recipes.reward.fit import Fitted
 
 
 def fit_world(place: str, world: str, *, out: Path | None, seed: int) -> None:
@@ -27,9 +27,9 @@ def fit_world(place: str, world: str, *, out: Path | None, seed: int) -> None:
         ) from error
     import torch
 
-    from killick.recipes.reward_fit import check_free, fit_reward, save
-    from killick.recipes.world_items import judged
-    from killick.recipes.world_labels import read_labels
+    from killick.recipes.labelling.items import judged
+    from killick.recipes.labelling.labels import read_labels
+    from killick.recipes.reward.fit import check_free, fit_reward, save
 
     torch.set_num_threads(1)
     judged(world)
@@ -82,6 +82,8 @@ def ceiling_line(facts: dict[str, Any]) -> str:
         return (
             f"ceiling   not known: it takes more items with preferences of two annotators or more (--overlap 2){ties}"
         )
+    if facts["kappa"] is None:
+        return f"ceiling   {facts['ceiling']:.3f}  from the soft labels themselves: nobody is right more often"
     return (
         f"ceiling   {facts['ceiling']:.3f}  [{facts['ceiling_low']:.3f}, {facts['ceiling_high']:.3f}]  "
         f"from the annotators' agreement (kappa {facts['kappa']:.2f} per deviation of quality){ties}"

@@ -11,7 +11,8 @@ import torch
 
 from killick.models.asking import Answer, Question, in_groups, own_streams
 from killick.models.encoding import encode_ids
-from killick.models.pretrained import PretrainedPolicy, open_causal
+from killick.models.folders import open_causal
+from killick.models.pretrained import PretrainedPolicy
 from killick.models.texts import Texts
 from killick.types import Refusal
 

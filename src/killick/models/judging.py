@@ -15,8 +15,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from killick.models.encoding import encode_texts
-from killick.models.pretrained import quietly, read_model, several
+from killick.models.encoding import Encoded, encode_texts
+from killick.models.folders import compact, open_judging, quietly, several
 from killick.models.prompting import PromptSet
 from killick.models.texts import Prompt, Texts
 from killick.models.top_reader import TopReader
@@ -103,7 +103,7 @@ class PretrainedReward(nn.Module):
             Refusal: where transformers is not installed, the folder holds no such model, or lacks weights: a fresh
                 head would score noise (O-08).
         """
-        model, missing = opened(folder, dtype)
+        model, missing = open_judging(folder, dtype=dtype)
         if missing:
             raise Refusal(
                 f"{folder} lacks the weights {several(missing)}; with fresh ones in their place its scores are noise."
@@ -129,7 +129,7 @@ class PretrainedReward(nn.Module):
         Raises:
             Refusal: where the folder holds no such model, or lacks weights of its trunk.
         """
-        model, missing = opened(folder, dtype, num_labels=1)
+        model, missing = open_judging(folder, dtype=dtype, num_labels=1)
         if rest := [name for name in missing if name != "score.weight"]:
             raise Refusal(f"{folder} lacks the weights {several(rest)}; a model with fresh ones is noise.")
         model.config.killick = None
@@ -149,11 +149,20 @@ class PretrainedReward(nn.Module):
             save_file({"weight": self.members.float().cpu().contiguous()}, folder / MEMBERS)
         self.texts.save(folder, pads=True)
 
+    def encoded(self, prompts: Sequence[Prompt], answers: Sequence[Prompt]) -> Encoded:
+        """Texts as this model reads them, and which of them it reads cut."""
+        return encode_texts(prompts, answers, texts=self.texts, limit=self.limit, time=self.time, closing=self.closing)
+
     def read(self, prompts: Sequence[Prompt], answers: Sequence[Prompt]) -> Rollout:
-        """Texts as this model reads them."""
-        return encode_texts(
-            prompts, answers, texts=self.texts, limit=self.limit, time=self.time, closing=self.closing
-        ).rollout
+        """The ids of texts."""
+        return self.encoded(prompts, answers).rollout
+
+    def cut(self, prompts: Sequence[Prompt], answers: Sequence[Prompt]) -> str:
+        """How many texts are too long to be read whole, in words; empty where none is (O-19)."""
+        found = self.encoded(prompts, answers)
+        told = {"a prompt cut on its left": found.cut_prompts, "an answer cut on its right": found.cut_answers}
+        counts = [f"{int(cut.sum()):,} have {what}" for what, cut in told.items() if bool(cut.any())]
+        return f"Of {len(answers):,} texts {' and '.join(counts)} ({self.limit} tokens are read)." if counts else ""
 
     def on(self, trunk: Trunk) -> "PretrainedReward":
         """Stand on a policy's trunk: read the states that it remembers, and give up the bottom layers of one's own.
@@ -243,23 +252,6 @@ def foreign_closing(texts: Texts, *, pad: int | None) -> list[int]:
     return closing
 
 
-def opened(folder: Path, dtype: torch.dtype, **settings: Any) -> tuple[Any, list[str]]:
-    """The model of a folder with a head of one label or more, and the weights that the folder lacks.
-
-    Raises:
-        Refusal: where there is none.
-    """
-    try:
-        from transformers import AutoModelForSequenceClassification
-    except ImportError as error:
-        raise Refusal("A reward model needs transformers; install killick[hf].") from error
-    if not (folder / "config.json").is_file():
-        raise Refusal(f"{folder} is no folder of a model (it has no config.json).")
-    return read_model(
-        AutoModelForSequenceClassification, folder, kind="a model that can judge", dtype=dtype, **settings
-    )
-
-
 def read_members(path: Path, *, width: int) -> Float[Tensor, "member hidden"]:
     """The heads of an ensemble.
 
@@ -273,15 +265,6 @@ def read_members(path: Path, *, width: int) -> Float[Tensor, "member hidden"]:
     if heads.dim() != 2 or heads.shape[1] != width:
         raise Refusal(f"{path} holds heads of shape {tuple(heads.shape)}; this model needs {width} numbers a head.")
     return heads
-
-
-def compact(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Weights in bfloat16 where that loses nothing: all of a model that was trained so and stayed as it was."""
-    halves = {name: weight.bfloat16() for name, weight in weights.items()}
-    return {
-        name: half if torch.equal(half.to(weights[name].dtype), weights[name]) else weights[name]
-        for name, half in halves.items()
-    }
 
 
 def moved(rollout: Rollout, device: torch.device) -> Rollout:

@@ -1,14 +1,35 @@
 """A table of logits that speaks: no network, so optima and gradients are exact."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from killick.models.decoding import check_temperature
 from killick.ops.logprobs import draw, log_distribution, pick
 from killick.types import Prompts, Refusal, Rollout, Vocabulary, check_finite
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What all rollouts to the same prompts share.
+
+    Args:
+        given: the prompts' two tensors, one row each, kept so that no others can take their place in memory.
+        n: responses to each.
+        ids, prompt_mask, mask, finished: as in the rollout.
+        rows: of the table.
+    """
+
+    given: tuple[Tensor, Tensor]
+    n: int
+    ids: Int[Tensor, "batch prompt"]
+    prompt_mask: Bool[Tensor, "batch prompt"]
+    rows: Int[Tensor, " batch"]
+    mask: Bool[Tensor, "batch time"]
+    finished: Bool[Tensor, " batch"]
 
 
 class TabularPolicy(nn.Module):
@@ -40,6 +61,7 @@ class TabularPolicy(nn.Module):
             )
         self.logits = nn.Parameter(logits.detach().clone())
         self.vocabulary, self.temperature, self.sampler = vocabulary, temperature, sampler
+        self.last: Asked | None = None
 
     def table(self) -> Float[Tensor, "prompt time vocab"]:
         """All log-probs, nats."""
@@ -48,16 +70,25 @@ class TabularPolicy(nn.Module):
     @torch.no_grad()
     def sample(self, prompts: Prompts, n: int, generator: torch.Generator) -> Rollout:
         """Draw `n` responses to each prompt; the rows of one prompt stand together."""
-        ids, prompt_mask = (x.repeat_interleave(n, 0) for x in prompts)
-        asked = ids[:, -1]
-        if int(asked.max()) >= len(self.logits):
-            raise Refusal(f"Prompt {int(asked.max())} has no row in a table of {len(self.logits)} prompts.")
-        rows = self.table().index_select(0, asked)
-        tokens = torch.stack([self.sampler(rows[:, t], generator) for t in range(self.vocabulary.time)], 1)
+        asked = self.asked(prompts, n)
+        rows = self.table().index_select(0, asked.rows)
+        tokens = torch.stack([self.sampler(place, generator) for place in rows.unbind(1)], 1)
         drawn = pick(rows, tokens)
         check_finite("log-probs of the sampled tokens are", drawn)
-        mask = torch.ones_like(tokens, dtype=torch.bool)
-        return Rollout(ids, prompt_mask, tokens, mask, drawn, torch.zeros_like(mask[:, 0]))
+        return Rollout(asked.ids, asked.prompt_mask, tokens, asked.mask, drawn, asked.finished)
+
+    def asked(self, prompts: Prompts, n: int) -> Asked:
+        """The same as last time for the same two tensors, which nobody changes: a world asks few prompts, each step."""
+        last = self.last
+        if last is not None and last.n == n and prompts[0] is last.given[0] and prompts[1] is last.given[1]:
+            return last
+        ids, prompt_mask = (x.repeat_interleave(n, 0) for x in prompts)
+        rows = ids[:, -1]
+        if int(rows.max()) >= len(self.logits):
+            raise Refusal(f"Prompt {int(rows.max())} has no row in a table of {len(self.logits)} prompts.")
+        mask = torch.ones(len(ids), self.vocabulary.time, dtype=torch.bool, device=ids.device)
+        self.last = Asked(prompts, n, ids, prompt_mask, rows, mask, torch.zeros_like(mask[:, 0]))
+        return self.last
 
     def logprobs(self, rollout: Rollout) -> tuple[Float[Tensor, "batch time"], Float[Tensor, "batch time vocab"]]:
         """Log-probs of the response and the full log-softmax, nats, with gradient."""

@@ -55,6 +55,8 @@ class Texts:
         try:
             tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         except Exception as error:  # a damaged file may raise anything
+            if not (folder / "config.json").is_file():
+                raise Refusal(f"{folder} is no folder of a model (it has no config.json).") from error
             raise Refusal(
                 f"{folder} holds no tokenizer that transformers can read; copy one beside the model."
             ) from error

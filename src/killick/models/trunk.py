@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from killick.models.decoding import Distribution, score, sequence
+from killick.models.folders import Written, write_folder
 from killick.models.layers import Layer, layer_of, normed, reach, run, unlike
-from killick.models.pretrained import Written, check_vocabulary, write_folder
+from killick.models.pretrained import check_vocabulary
 from killick.models.stack import Stack, check_fits, head_of, sample
 from killick.types import Prompts, Refusal, Rollout, Vocabulary
 

@@ -1,7 +1,7 @@
 """Preference files: read row by row with every bad line told, or all at once or not at all; written whole."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,7 +41,7 @@ class Scanned(NamedTuple):
 
 
 def find_form(path: Path) -> str:
-    """The form that the columns of a file show.
+    """The form of the first row of a file whose columns show one; others may be mixed with it.
 
     Raises:
         Refusal: where the file cannot be read, holds nothing, or has the columns of no form.
@@ -62,26 +62,32 @@ def find_form(path: Path) -> str:
     raise Refusal(f"{path} has the columns of no form ({shown}); killick prefs --help shows the forms.")
 
 
+def row_form(record: Mapping[str, Any], usual: str) -> str:
+    """The form of one row: what its columns show that hold anything, else the file's usual one."""
+    return detect([name for name, value in record.items() if value not in (None, "")]) or usual
+
+
 def scan_preferences(path: Path, form: str | None = None) -> Iterator[Scanned]:
     """Each line of a file, read; blank lines are passed over. One line is in memory at a time.
 
     Args:
         path: of a preference file.
-        form: a name of `FORMS`; found by the columns where none is given.
+        form: a name of `FORMS`, of all rows; without one, each row has the form that its own columns show.
 
     Raises:
         Refusal: where the file cannot be read at all, or the form is unknown.
     """
     if form is not None and form not in FORMS:
         raise Refusal(f"There is no form {form!r}; there are {', '.join(FORMS)}.")
-    form = form or find_form(path)
+    usual = find_form(path) if form is None else form
     cells = layout(path)[0] == "csv"
     for line, record in records(path):
         if isinstance(record, BadRow):
             yield Scanned(line, {}, record)
             continue
         try:
-            yield Scanned(line, record, read(from_cells(record) if cells else record, form))
+            kind = form or row_form(record, usual)
+            yield Scanned(line, record, read(from_cells(record) if cells else record, kind))
         except BadField as error:
             yield Scanned(line, record, BadRow(line, error.field, error.reason))
 

@@ -1,4 +1,8 @@
-"""COMPOSE: one file = one question. A recipe has a frozen `Config` and a `run(config)` that yields notes and rows."""
+"""COMPOSE: a folder answers one question, files beside them serve several.
+
+What `killick run` knows stands in `RECIPES`: its `recipe.py` has a frozen `Config`, `seconds`, `cells`, `prepare` and
+`begin`, and `claims` and `tables` where there are any.
+"""
 
 from importlib import import_module
 from types import ModuleType
@@ -15,4 +19,4 @@ RECIPES = {
 
 def load(name: str) -> ModuleType:
     """Import a recipe by name."""
-    return import_module(f"killick.recipes.{name}")
+    return import_module(f"killick.recipes.{name}.recipe")

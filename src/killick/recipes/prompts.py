@@ -12,7 +12,7 @@ from killick.preferences.formats.lines import SUFFIXES, layout, lines, records, 
 from killick.preferences.formats.reading import read
 from killick.preferences.pairing import part
 from killick.preferences.rows import BadRow, Turns
-from killick.recipes.text_score import as_text
+from killick.recipes.scores.text_score import as_text
 from killick.types import Refusal
 
 Prompt: TypeAlias = str | Turns

@@ -31,7 +31,7 @@ from killick import (
     ppo,
     standardise,
 )
-from killick.recipes.emphasis import Config
+from killick.recipes.emphasis.recipe import Config
 from killick.types import Prompts
 from killick.worlds.emphasis import EMPHASIS, SIZE, TIME
 

@@ -21,8 +21,8 @@ from tinylm import TinyLM, accuracy, load_sft, world
 from killick import part
 from killick.console import claims_table, verdicts
 from killick.ops.stats import pair_accuracy, smoothed
-from killick.recipes.arithmetic import HELD_OUT, Config, arms
-from killick.recipes.arithmetic_claims import CLAIMS
+from killick.recipes.arithmetic.recipe import HELD_OUT, Config, arms
+from killick.recipes.arithmetic.claims import CLAIMS
 from killick.recipes.claims import judge
 from killick.report.style import marks, render
 from killick.rundir.seeds import stage_generator

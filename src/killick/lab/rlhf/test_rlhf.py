@@ -16,7 +16,7 @@ from tinylm import load_sft, world
 from torch import Tensor, tensor
 
 from killick.ops.stats import pair_accuracy
-from killick.recipes.arithmetic import Config
+from killick.recipes.arithmetic.recipe import Config
 
 torch.set_num_threads(1)
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from killick import Adam, Arithmetic, Rollout
-from killick.recipes.arithmetic import Config
+from killick.recipes.arithmetic.recipe import Config
 from killick.rundir.seeds import stage_generator
 from killick.worlds.arithmetic import EOS, PAD
 

@@ -1,0 +1,1 @@
+"""A person's own language model, optimised on a leash: proxy, gold and KL on held-out prompts."""

@@ -1,0 +1,1 @@
+"""The InstructGPT recipe in miniature: what does PPO do to a reward that counts digits?"""

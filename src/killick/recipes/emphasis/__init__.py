@@ -1,0 +1,1 @@
+"""A proxy that extrapolates: what happens past the edge of the preference data?"""

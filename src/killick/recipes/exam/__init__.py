@@ -1,0 +1,1 @@
+"""May one optimise against a reward model, and how far?"""

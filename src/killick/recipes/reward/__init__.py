@@ -1,0 +1,1 @@
+"""From judgements to a reward model: read, split, fit, score."""

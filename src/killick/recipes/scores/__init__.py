@@ -1,0 +1,1 @@
+"""What text may be scored by: folder, function, formula, server, people."""
