@@ -45,14 +45,17 @@ def test_contents_name_what_stands_behind_each_path(place: Path) -> None:
 
 def test_a_short_step_is_scaled_to_answers_and_looks(place: Path) -> None:
     """Answers three times as long over prompts of 10: decoding x 3, the rest x (10 + 6) / (10 + 2). A look asks 5
-    prompts twice where a step has 8 responses, and does not update."""
+    prompts twice where a step has 8 responses, and does not update. Memory: what the step added x 4 / 3, and three
+    log-softmaxes of 8 responses with 4 more tokens each, 4 bytes for each of 100 columns."""
     config = tiny(place, steps=4, every=2, tokens=6, beta=(0.0, 1.0))
     parts = {"sampling": 1.0, "proxy": 3.0, "old log-probs": 3.0, "reference": 1.0, "update": 6.0, "set-up": 5.0}
-    cost = scaled(config, parts | {"before": 100.0, "after": 400.0, "time": 2, "prompt": 10.0, "evaluated": 5})
+    cost = scaled(
+        config, parts | {"before": 100.0, "after": 400.0, "time": 2, "prompt": 10.0, "evaluated": 5, "columns": 100}
+    )
     assert cost.step == pytest.approx(3 + 4 + 4 + 3 + 8)
     assert cost.look == pytest.approx(10 / 8 * (3 + 4 + 4 + 3))
     assert cost.arm == pytest.approx(5 + 4 * 22 + 3 * 17.5)
-    assert cost.peak == pytest.approx(400 + 300 / 3)
+    assert cost.peak == pytest.approx(400 + 300 / 3 + 3 * 8 * 4 * 4 * 100)
     assert cost.arms == 2
 
 

@@ -38,6 +38,7 @@ def test_questions_are_queued_once_and_answers_come_back_as_win_rates(tmp_path: 
     assert [(rate.group, rate.pairs, rate.same, rate.judged, rate.rate) for rate in before] == [
         ("step 0", 3, 1, 0, 0.5), ("step 6", 2, 0, 0, None),
     ]  # fmt: skip
+    assert before[0].words() == "step 0: people judged 0 of 2 pairs, and 1 are the same text."
     assert before[1].words() == "step 6: people judged 0 of 2 pairs."
     with Store(place) as store:
         says(store, join(store, "ada"), {"yes": first, "maybe": first, "dear": TIE})

@@ -156,7 +156,10 @@ def short_step(config: Config) -> dict[str, float]:
     stopwatch.lap("gold")
     spent = {part: cpu for part, (cpu, _) in stopwatch.take().items()}
     prompt = float(watched.train.mask.sum(1).float().mean())
-    return spent | {"before": before, "after": peak(), "time": time, "prompt": prompt, "evaluated": found["evaluated"]}
+    return spent | {
+        "before": before, "after": peak(), "time": time, "prompt": prompt, "evaluated": found["evaluated"],
+        "columns": state.policy.vocabulary.size,
+    }  # fmt: skip
 
 
 def ended(loop: Generator[Any, None, Any]) -> Any:
@@ -193,4 +196,6 @@ def scaled(config: Config, found: Mapping[str, float]) -> Cost:
     looks = -(-config.steps // config.every) + 1 if found["evaluated"] else 0
     arm = found.get("set-up", 0.0) + config.steps * step + looks * look
     memory = found["after"] + (found["after"] - found["before"]) * (wider - 1)
+    # Three log-softmaxes of a whole rollout: the policy's, the reference's, and the one that is being worked on.
+    memory += 3 * 4 * config.responses * (config.tokens - found["time"]) * found["columns"]
     return Cost(step, look, arm, memory, len(config.leashes()))

@@ -84,7 +84,7 @@ class WinRate:
         """In a sentence."""
         equal = f", and {self.same} are the same text" if self.same else ""
         known = f"{self.group}: people judged {self.judged} of {self.pairs - self.same} pairs{equal}"
-        if self.rate is None:
+        if self.rate is None or not self.judged:  # equal texts alone are no win rate
             return f"{known}."
         ties = self.judged - self.wins - self.losses
         return (
