@@ -49,7 +49,7 @@ def test_it_says_where_it_is_answers_and_ends_at_ctrl_c(tmp_path: Path, monkeypa
         (["--host", "0.0.0.0"], "not the loopback"),
         (["--prot", "1"], "--port"),
         (["--labels", "none.db"], "There is no store none.db"),
-        (["--reward", "none"], "none is no folder of a model"),
+        (["--reward", "none"], "There is no model folder none"),
         (["--model", "none"], "none is no folder of a causal language model"),
         (["--reward", "reviewer"], "the name 'reviewer' is not to be had"),
     ],

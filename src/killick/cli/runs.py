@@ -127,7 +127,7 @@ def results(recipe: ModuleType, config: Any, *, rows: list[dict[str, Any]], foun
     own = {"question": recipe.QUESTION} if hasattr(recipe, "QUESTION") else {}
     own |= {"verdict": recipe.verdict(config, rows)} if hasattr(recipe, "verdict") else {}
     return {
-        "recipe": recipe.__name__.rpartition(".")[2],
+        "recipe": recipe.__name__.split(".")[-2],
         **own,
         "seeds": list(config.seeds),
         "claims": recipe.claims(rows, found) if hasattr(recipe, "claims") else [],
