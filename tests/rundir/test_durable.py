@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -302,6 +303,20 @@ def test_every_call_that_fails_once_inside_a_save_leaves_the_old_state_or_the_ne
             assert same(newest(folder), NEW)
 
 
+def test_a_disk_that_refuses_the_tensors_is_an_os_error_and_leaves_the_old_state(tmp_path: Path) -> None:
+    """They are written by the library: a file may have 64 bytes here, as where a disk is full."""
+    save_state(tmp_path, "1", state=OLD)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
+    try:
+        with pytest.raises(OSError, match=r"state\.safetensors"):
+            save_state(tmp_path, "1", state=NEW)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert same(newest(tmp_path), OLD)
+    assert [path for path in left(tmp_path) if path.startswith(".")] == []
+
+
 def test_a_disk_that_takes_a_few_bytes_at_a_time_still_gets_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,7 +329,7 @@ def test_a_disk_that_takes_a_few_bytes_at_a_time_still_gets_all(
 
     monkeypatch.setattr(os, "write", short)
     save_state(tmp_path, "1", state=nested())
-    assert max(sizes) > 1000
+    assert max(sizes) > 300
     monkeypatch.undo()
     assert same(load_state(tmp_path / "1"), nested())
 

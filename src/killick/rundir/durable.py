@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors.torch import load, save_file
 from torch import Tensor
 
 
@@ -75,21 +75,41 @@ def save_state(parent: Path, name: str, *, state: Mapping[str, Any]) -> None:
     """
     tensors: dict[str, Tensor] = {}
     skeleton = pack(state, tensors)
+    plain = json.dumps(skeleton, allow_nan=False).encode()
     partial = parent / f".{name}.{os.getpid()}.partial"
-    files = {"state.safetensors": save(tensors), "state.json": json.dumps(skeleton, allow_nan=False).encode()}
     try:
         parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
-        for file, content in files.items():
-            write_synced(partial / file, content)
-        digests = {file: hashlib.sha256(content).hexdigest() for file, content in files.items()}
+        write_tensors(partial / "state.safetensors", tensors)
+        write_synced(partial / "state.json", plain)
+        digests = {file: digest(partial / file) for file in ("state.safetensors", "state.json")}
         write_synced(partial / "manifest.json", json.dumps(digests).encode())
         sync_folder(partial)
         exchange(partial, parent / name)
         sync_folder(parent)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    """Write tensors from where they are, and wait until they are on the disk; as bytes they would be there twice more.
+
+    Raises:
+        OSError: where the disk refuses.
+    """
+    try:
+        save_file(tensors, path)
+    except SafetensorError as error:
+        raise OSError(f"{path}: {error}") from error
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def exchange(partial: Path, target: Path) -> None:
