@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import uvicorn
 from fastapi.testclient import TestClient
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Error, Page, sync_playwright
 
 from killick.preferences.store import Annotator, Item, Label, Store
 from killick.web.app import build
@@ -148,4 +148,21 @@ def press(page: Page, *keys: str) -> None:
     key = page.locator("[name=key]").first.get_attribute("value")
     for each in keys:
         page.keyboard.press(each)
-    page.wait_for_function("key => document.querySelector('[name=key]')?.value !== key", arg=key)
+    next_card(page, key)
+
+
+def next_card(page: Page, key: str | None) -> None:
+    """Wait until another card, or none, is shown.
+
+    Asked from here: the page's own policy forbids what `wait_for_function` evaluates after its first look.
+    """
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        try:
+            if page.evaluate("document.querySelector('[name=key]')?.value") != key:
+                page.wait_for_load_state()
+                return
+        except Error:  # the old page is just being left
+            pass
+        page.wait_for_timeout(10)
+    raise AssertionError("No next card came within a minute.")

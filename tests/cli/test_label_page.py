@@ -15,7 +15,7 @@ from socket import create_server
 import pytest
 
 from commands import Command, command
-from desks import browser
+from desks import browser, next_card
 from killick.cli import label_page
 from killick.preferences.store import Store
 from killick.recipes.labelling import (
@@ -208,7 +208,7 @@ def test_from_a_world_through_a_person_to_a_reward_model(tmp_path: Path, killick
             key = page.locator("[name=key]").first.get_attribute("value")
             first, second = map(liking, page.locator(".said .words").all_inner_texts())
             page.keyboard.press("1" if first > second else "2" if second > first else "=")
-            page.wait_for_function("key => document.querySelector('[name=key]')?.value !== key", arg=key)
+            next_card(page, key)
         assert page.get_by_role("heading", name="All done").is_visible()
     with Store(tmp_path / "arithmetic.labels.db") as store:
         said = list(store.export())
