@@ -143,9 +143,9 @@ def opened(asked: Exam) -> Any:
     gold = None if asked.gold is None else single(load_score(asked.gold, flag="--gold"))
     speak, readers = None, [] if examinee.model is None else [examinee.model.texts.prompt]
     if asked.policy is not None:
-        speak = open_speak(found(asked.policy), n=asked.n, tokens=asked.tokens, temperature=asked.temperature,
-                           device=device)  # fmt: skip
-        readers.append(Texts.load(found(asked.policy)).prompt)
+        policy = found(asked.policy)
+        speak = open_speak(policy, n=asked.n, tokens=asked.tokens, temperature=asked.temperature, device=device)
+        readers.append(Texts.load(policy).prompt)
     held = read_held(asked.prefs, examinee.learned, readers=readers, skip_bad=asked.skip_bad)
     if examinee.model is not None and (cut := examinee.model.cut(held.prompts, held.answers)):
         held.facts["told"] += f" {cut}"

